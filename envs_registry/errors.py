@@ -1,0 +1,34 @@
+"""The base of every error that this project raises on bad input."""
+
+from __future__ import annotations
+
+
+class MappaError(Exception):
+    """An error that says what was expected, what was got and how to fix it.
+
+    Args:
+        what: One sentence that names the thing that is wrong.
+        expected: What would have been accepted.
+        got: What arrived instead (shown as given; pass `repr(...)` for values).
+        fix: What the user can do about it.
+    """
+
+    def __init__(self, what: str, *, expected: str = "", got: str = "", fix: str = "") -> None:
+        self.what, self.expected, self.got, self.fix = what, expected, got, fix
+        parts = [what]
+        parts += [f"  expected: {expected}"] if expected else []
+        parts += [f"  got: {got}"] if got else []
+        parts += [f"  fix: {fix}"] if fix else []
+        super().__init__("\n".join(parts))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep the parts when an error crosses a process boundary."""
+        return (_rebuild, (type(self), self.what, self.expected, self.got, self.fix))
+
+
+def _rebuild(cls: type[MappaError], what: str, expected: str, got: str, fix: str) -> MappaError:
+    return cls(what, expected=expected, got=got, fix=fix)
+
+
+class ConfigError(MappaError, ValueError):
+    """A configuration key or value is wrong."""
