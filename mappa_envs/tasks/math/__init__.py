@@ -1,1 +1,1 @@
-
+"""Maths tasks: procedural families, problem files, public data sets."""

@@ -14,7 +14,7 @@ class MathTask(Task):
     answers: tuple[str, ...]
     """Accepted answers in LaTeX or plain notation; more than one where the source accepts several. Hidden."""
     expression: str | None = None
-    """A Python expression (with `math` at hand) that gives the answer, where the source knows one. Hidden; the
-    scripted policy and the warm-start demonstrations use it."""
+    """A Python expression (with `math` at hand) that gives the answer, where the source knows one. Hidden;
+    the scripted policy and the warm-start demonstrations use it."""
     mistakes: tuple[str, ...] = ()
     """Python expressions of typical wrong approaches to this very problem. Hidden."""

@@ -22,8 +22,8 @@ class Problem:
     """Computed with sympy, in plain or LaTeX notation, e.g. `12`, `\\frac{3}{7}`."""
     expression: str
     """An independent Python expression for the answer. It may use integers, `+ - * / // % **`, comparisons,
-    conditionals, generator and list comprehensions, `sum min max len abs pow range int str sorted set divmod`,
-    and `math.` functions (comb, perm, factorial, gcd, lcm, isqrt, prod); nothing else."""
+    conditionals, generator and list comprehensions, `sum min max len abs pow range int str sorted set
+    divmod`, and `math.` functions (comb, perm, factorial, gcd, lcm, isqrt, prod); nothing else."""
     mistakes: tuple[str, ...]
     """At least two expressions in the same language for typical wrong approaches; none gives the answer."""
 
