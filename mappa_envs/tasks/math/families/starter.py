@@ -41,9 +41,9 @@ def _arithmetic_series(rng: np.random.Generator, level: int) -> Problem | None:
             sympy.summation(a + d * k, (k, 0, n - 1)),
             f"sum({a} + {d} * k for k in range({n}))",
             [
-                f"sum({a} + {d} * k for k in range({n + 1}))",
+                f"sum({a} + {d} * k for k in range({n} + 1))",
                 f"sum({a} + {d} * k for k in range(1, {n}))",
-                f"{a} + {d} * {n - 1}",
+                f"{a} + {d} * ({n} - 1)",
                 f"{n} * ({a} + {d} * {n})",
             ],
             max_answer=level_limit(level),

@@ -74,8 +74,8 @@ def draft_lattice_paths(rng: np.random.Generator, level: int) -> Problem | None:
         return problem(
             f"How many shortest paths along grid lines lead from (0, 0) to ({m}, {n})?",
             binomial(m + n, m),
-            f"math.comb({m + n}, {m})",
-            [f"{m} * {n}", f"math.comb({m + n - 1}, {m})", f"math.comb({m + n}, 2)", f"2 ** {m + n}"],
+            f"math.comb({m} + {n}, {m})",
+            [f"{m} * {n}", f"math.comb({m} + {n} - 1, {m})", f"math.comb({m} + {n}, 2)", f"2 ** {m} + {n}"],
             max_answer=level_limit(level),
         )
     m, n = pick(rng, (5, 14), (5, 14))
@@ -132,8 +132,8 @@ def draft_stars_bars(rng: np.random.Generator, level: int) -> Problem | None:
         return problem(
             f"How many solutions in non-negative integers does x + y + z = {n} have?",
             binomial(n + 2, 2),
-            f"math.comb({n + 2}, 2)",
-            [f"math.comb({n + 2}, 3)", f"math.comb({n - 1}, 2)", f"math.comb({n + 3}, 3)", f"{n} ** 2"],
+            f"math.comb({n} + 2, 2)",
+            [f"math.comb({n} + 2, 3)", f"math.comb({n} - 1, 2)", f"math.comb({n} + 3, 3)", f"{n} ** 2"],
         )
     (n,) = pick(rng, (10, 150))
     if level == 3:

@@ -151,11 +151,11 @@ def draft_divisors(rng: np.random.Generator, level: int) -> Problem | None:
         return problem(
             f"How many positive divisors does {n} have?",
             divisor_count(n),
-            f"sum(1 for d in range(1, {n + 1}) if {n} % d == 0)",
+            f"sum(1 for d in range(1, {n} + 1) if {n} % d == 0)",
             [
                 f"sum(1 for d in range(1, {n}) if {n} % d == 0)",
                 f"sum(1 for d in range(2, {n}) if {n} % d == 0)",
-                f"sum(d for d in range(1, {n + 1}) if {n} % d == 0)",
+                f"sum(d for d in range(1, {n} + 1) if {n} % d == 0)",
             ],
         )
     p, q, r = pick(rng, (1, 5), (1, 4), (0, 2))
