@@ -75,7 +75,7 @@ def draft_lattice_paths(rng: np.random.Generator, level: int) -> Problem | None:
             f"How many shortest paths along grid lines lead from (0, 0) to ({m}, {n})?",
             binomial(m + n, m),
             f"math.comb({m} + {n}, {m})",
-            [f"{m} * {n}", f"math.comb({m} + {n} - 1, {m})", f"math.comb({m} + {n}, 2)", f"2 ** {m} + {n}"],
+            [f"{m} * {n}", f"math.comb({m} + {n} - 1, {m})", f"math.comb({m} + {n}, 2)", f"2 ** ({m} + {n})"],
             max_answer=level_limit(level),
         )
     m, n = pick(rng, (5, 14), (5, 14))
