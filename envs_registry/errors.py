@@ -32,3 +32,23 @@ def _rebuild(cls: type[MappaError], what: str, expected: str, got: str, fix: str
 
 class ConfigError(MappaError, ValueError):
     """A configuration key or value is wrong."""
+
+
+class RegistryError(MappaError):
+    """A registration or a lookup cannot be carried out."""
+
+
+class EnvIdError(RegistryError, ValueError):
+    """An id that does not follow the grammar `Namespace/Name-vN`."""
+
+
+class UnknownEnvError(RegistryError, LookupError):
+    """No environment of that namespace, name, version or face is registered."""
+
+
+class EntryPointError(RegistryError, ImportError):
+    """An entry point or the module of a `module:Namespace/Name-vN` id cannot be loaded."""
+
+
+class PluginWarning(UserWarning):
+    """An installed plugin failed to load; its environments are missing."""
