@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from envs_registry.entry_points import EntryPoint, check_kwargs, load_entry_point, load_module
@@ -193,13 +194,19 @@ def pprint_registry() -> None:
 
 
 def _is_reload(old: EnvSpec, new: EnvSpec) -> bool:
-    """Tell whether `new` says the same as `old`; a reloaded module has new, equal classes and functions."""
-    if old == new:
-        return True
-    try:
-        return old.to_json() == new.to_json()
-    except RegistryError:
-        return False
+    """Tell whether `new` says the same as `old`; a reloaded module has new objects of the old names."""
+    return all(_by_name(getattr(old, f.name)) == _by_name(getattr(new, f.name)) for f in fields(EnvSpec))
+
+
+def _by_name(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _by_name(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value), [_by_name(v) for v in value]
+    if callable(getattr(value, "model_dump_json", None)) and not isinstance(value, type):
+        return _by_name(type(value)), value.model_dump_json()
+    name = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '<')}"
+    return name if callable(value) and "<" not in name else value  # lambdas and local functions share names
 
 
 def _unknown(

@@ -17,8 +17,6 @@ Face = Literal["aec", "parallel", "gym"]
 
 FACES: tuple[Face, ...] = get_args(Face)
 
-_NO_KWARGS: Mapping[str, Any] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class EnvSpec:
@@ -33,7 +31,7 @@ class EnvSpec:
     """`Namespace/Name-vN`."""
     entry_point: EntryPoint
     """Makes the PettingZoo `AECEnv`."""
-    kwargs: Mapping[str, Any] = field(default=_NO_KWARGS, hash=False)
+    kwargs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Default keywords of every face: configs or factories, deep-copied at each `make`."""
     parallel_entry_point: EntryPoint | None = None
     """Makes the PettingZoo `ParallelEnv`."""
