@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -80,9 +81,21 @@ def _differs(expression: str, exact: Fraction) -> bool:
         return False
 
 
-def _value(expression: str) -> int | float:
-    # The text comes from the family's own source, never from an agent.
-    value: int | float = eval(expression, {"math": math})
+class _ExactDivision(ast.NodeTransformer):
+    """Turns `a / b` into an exact quotient, as in the language of expressions."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div):
+            return node
+        return ast.Call(ast.Name("Fraction", ast.Load()), [node.left, node.right], [])
+
+
+def _value(expression: str) -> int | Fraction:
+    # The text comes from a family's own source, never from an agent. `grading.expressions.evaluate` gives the
+    # same value at a far higher cost; the tests hold the two together.
+    tree = ast.fix_missing_locations(_ExactDivision().visit(ast.parse(expression, mode="eval")))
+    value: int | Fraction = eval(compile(tree, "<family>", "eval"), {"math": math, "Fraction": Fraction})
     return value
 
 
