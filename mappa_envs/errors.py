@@ -25,4 +25,12 @@ class JudgeError(MappaError, RuntimeError):
     """A judge is misused, or too large a share of its verdicts failed."""
 
 
-__all__ = ["ActionError", "ConfigError", "EpisodeError", "JudgeError", "MappaError", "SandboxError", "TaskError"]
+__all__ = [
+    "ActionError",
+    "ConfigError",
+    "EpisodeError",
+    "JudgeError",
+    "MappaError",
+    "SandboxError",
+    "TaskError",
+]

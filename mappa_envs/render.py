@@ -21,7 +21,9 @@ def render_transcript(transcript: Transcript, task_prompt: str, *, start: int = 
     if start == 0:
         seed = "" if transcript.seed is None else f"  seed {transcript.seed}"
         lines += [
-            f"{transcript.env_id}  {transcript.topology}  task {transcript.task_id}{seed}", _RULE, task_prompt.strip(),
+            f"{transcript.env_id}  {transcript.topology}  task {transcript.task_id}{seed}",
+            _RULE,
+            task_prompt.strip(),
         ]
     for turn in transcript.turns[start:]:
         lines += [_RULE, f"{turn.agent}  {_score(transcript.verdict(turn.index))}", turn.action.strip()]

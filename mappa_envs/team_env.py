@@ -97,7 +97,8 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         self._outcome_fn = outcome
         self.possible_agents = list(topology.agents)
         self.observation_spaces = {
-            a: DictSpace({"role": AnyText(64), "prompt": AnyText(MAX_PROMPT_CHARS)}) for a in self.possible_agents
+            a: DictSpace({"role": AnyText(64), "prompt": AnyText(MAX_PROMPT_CHARS)})
+            for a in self.possible_agents
         }
         self.action_spaces = {a: AnyText(MAX_ACTION_CHARS) for a in self.possible_agents}
         self._rng: np.random.Generator | None = None
@@ -151,7 +152,9 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
     async def reset_async(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Do what `reset` does; must be awaited on the background loop."""
         index = _task_index(options)
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+        if seed is not None and (
+            isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0
+        ):
             raise ConfigError("reset: bad seed", expected="a non-negative integer or None", got=repr(seed))
         if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
@@ -228,8 +231,10 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         for agent, action in actions.items():
             if agent not in self._waiting:
                 raise ActionError(
-                    f"{agent!r} cannot act now", expected=f"an action of {' or '.join(self._waiting) or 'nobody'}",
-                    got=f"an action of {agent!r}", fix="act for env.agent_selection (or the agents of env.layer)",
+                    f"{agent!r} cannot act now",
+                    expected=f"an action of {' or '.join(self._waiting) or 'nobody'}",
+                    got=f"an action of {agent!r}",
+                    fix="act for env.agent_selection (or the agents of env.layer)",
                 )
             self._check_action(agent, action)
         self._clear_rewards()
@@ -242,7 +247,8 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         self._transcript = replace(self._transcript, turns=(*self._transcript.turns, *turns))
         self.rewards.update({t.agent: t.verdict.reward for t in turns})
         news: dict[str, dict[str, Any]] = {
-            t.agent: {"verdict": t.verdict.public(), "tools": [asdict(tool) for tool in t.tools]} for t in turns
+            t.agent: {"verdict": t.verdict.public(), "tools": [asdict(tool) for tool in t.tools]}
+            for t in turns
         }
         if not self._waiting:
             await self._next_layer(news)
@@ -325,7 +331,9 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
                 news.setdefault(turn.agent, {})["verdict"] = verdict.public()
         for agent in self.agents:
             news.setdefault(agent, {})["outcome"] = {
-                "success": outcome.success, "score": outcome.score, "reason": outcome.reason,
+                "success": outcome.success,
+                "score": outcome.score,
+                "reason": outcome.reason,
             }
         await self._close_episode()
 
@@ -381,26 +389,34 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
             self._check_action(agent, action)
         elif action is not None:
             raise EpisodeError(
-                f"{agent!r} has terminated", expected="step(None), once per agent",
-                got=f"an action of type {type(action).__name__}", fix="call step(None) for it, or reset()",
+                f"{agent!r} has terminated",
+                expected="step(None), once per agent",
+                got=f"an action of type {type(action).__name__}",
+                fix="call step(None) for it, or reset()",
             )
         return agent
 
     def _check_action(self, agent: str, action: object) -> None:
         if not isinstance(action, str):
             raise ActionError(
-                f"the action of {agent!r} is not a string", expected="str", got=type(action).__name__,
+                f"the action of {agent!r} is not a string",
+                expected="str",
+                got=type(action).__name__,
                 fix="pass the text that the agent wrote",
             )
         if len(action) > MAX_ACTION_CHARS:
             raise ActionError(
-                f"the action of {agent!r} is too long", expected=f"at most {MAX_ACTION_CHARS} characters",
-                got=f"{len(action)}", fix="limit the policy's number of new tokens",
+                f"the action of {agent!r} is too long",
+                expected=f"at most {MAX_ACTION_CHARS} characters",
+                got=f"{len(action)}",
+                fix="limit the policy's number of new tokens",
             )
         if has_lone_surrogate(action):
             raise ActionError(
-                f"the action of {agent!r} is not valid Unicode", expected="text that UTF-8 can encode",
-                got="a lone surrogate", fix="decode the policy's output with errors='replace'",
+                f"the action of {agent!r} is not valid Unicode",
+                expected="text that UTF-8 can encode",
+                got="a lone surrogate",
+                fix="decode the policy's output with errors='replace'",
             )
 
     def _refresh_infos(self, news: Mapping[str, dict[str, Any]]) -> None:
@@ -420,7 +436,9 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         """
         if self.render_mode is None:
             raise ConfigError(
-                "render() needs a render mode", expected="'ansi' or 'human'", got="None",
+                "render() needs a render mode",
+                expected="'ansi' or 'human'",
+                got="None",
                 fix="make(..., render_mode='ansi')",
             )
         if self.render_mode == "ansi":
@@ -454,8 +472,12 @@ def _task_index(options: Mapping[str, Any] | None) -> int | None:
     for key in options:
         close = difflib.get_close_matches(str(key), _OPTIONS, n=1, cutoff=0.75)
         if close and key not in _OPTIONS:
-            raise ConfigError(f"reset: unknown option {key!r}", expected=", ".join(_OPTIONS), fix=f"use {close[0]!r}")
+            raise ConfigError(
+                f"reset: unknown option {key!r}", expected=", ".join(_OPTIONS), fix=f"use {close[0]!r}"
+            )
     index = options.get("task_index")
-    if index is not None and (isinstance(index, bool) or not isinstance(index, int | np.integer) or index < 0):
+    if index is not None and (
+        isinstance(index, bool) or not isinstance(index, int | np.integer) or index < 0
+    ):
         raise ConfigError("reset: bad task_index", expected="a non-negative integer", got=repr(index))
     return None if index is None else int(index)

@@ -185,9 +185,7 @@ class Topology:
             for n in names
             if not (n.isascii() and n.isalpha() and n.islower())
         ]
-        problems += [
-            f"the flow names {a.role!r}, which is not a role" for a in acts if a.role not in names
-        ]
+        problems += [f"the flow names {a.role!r}, which is not a role" for a in acts if a.role not in names]
         problems += [f"role {n!r} never acts" for n in names if n not in {a.role for a in acts}]
         problems += [f"role {a.role!r} has a limit of {a.turns} turns" for a in acts if a.turns < 1]
         problems += [

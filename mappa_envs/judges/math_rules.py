@@ -18,7 +18,9 @@ from mappa_envs.judges.base import Judge, JudgeRequest
 from mappa_envs.tasks.math.base import MathTask
 from mappa_envs.transcript import MAX_SCORE, Turn, Verdict
 
-_COMPUTE = re.compile(r"^[ \t>*`-]*compute[*`]*:[*`]*[ \t]*(?P<expression>\S.*)$", re.IGNORECASE | re.MULTILINE)
+_COMPUTE = re.compile(
+    r"^[ \t>*`-]*compute[*`]*:[*`]*[ \t]*(?P<expression>\S.*)$", re.IGNORECASE | re.MULTILINE
+)
 _INTEGER = re.compile(r"\d+")
 
 

@@ -14,8 +14,6 @@ from mappa_envs.transcript import Transcript, Verdict
 _Key = tuple[str, str, str]
 
 
-
-
 class ReplayJudge(Judge):
     """Looks verdicts up by what the agent saw and did.
 
@@ -48,7 +46,9 @@ class ReplayJudge(Judge):
                     transcripts.append(Transcript.from_json(json.loads(line)))
                 except ValueError as error:
                     raise JudgeError(
-                        f"{path}, line {number}: not a transcript", expected="one JSON object per line", got=str(error)
+                        f"{path}, line {number}: not a transcript",
+                        expected="one JSON object per line",
+                        got=str(error),
                     ) from error
         return cls(transcripts)
 

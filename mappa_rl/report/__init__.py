@@ -1,1 +1,1 @@
-
+"""Pictures and tables of runs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,3 +40,25 @@ class Row:
     def trainable(self) -> bool:
         """Whether the row enters the loss and the statistics."""
         return self.status == "ok" and not self.truncated
+
+
+def micro_batches(rows: Sequence[Row], order: Sequence[int], micro_tokens: int) -> Iterator[list[int]]:
+    """Group row indexes, similar lengths together, so that each group padded holds at most `micro_tokens` tokens.
+
+    Args:
+        rows: All rows of the batch.
+        order: Indexes to group.
+        micro_tokens: Limit on rows times longest sequence; a single longer row is a group of its own.
+    """
+
+    def length(i: int) -> int:
+        return len(rows[i].prompt_ids) + len(rows[i].response_ids)
+
+    group: list[int] = []
+    for index in sorted(order, key=lambda i: (length(i), i)):
+        if group and (len(group) + 1) * length(index) > micro_tokens:
+            yield group
+            group = []
+        group.append(index)
+    if group:
+        yield group

@@ -1,0 +1,127 @@
+"""The `mappa` command."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import envs_registry
+import mappa_envs  # noqa: F401  registers the built-in environments
+from envs_registry.errors import MappaError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Teams of language-model agents that learn from per-action rewards.",
+)
+console = Console(highlight=False)
+
+Overrides = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings, e.g. `steps=5 optim.lr=1e-3`.")
+]
+ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="YAML file with settings.")]
+RunFolder = Annotated[
+    Path | None, typer.Option("--run", help="Use the settings and adapters of this run folder.")
+]
+
+
+@app.command()
+def envs() -> None:
+    """List the registered environments."""
+    table = Table("id", "description", box=None, header_style="bold")
+    for spec in envs_registry.registered():
+        table.add_row(spec.id, spec.description)
+    console.print(table)
+
+
+@app.command()
+def play(
+    env: Annotated[str, typer.Argument(help="Environment id.")] = "Mappa/MathChat-v0",
+    settings: Overrides = None,
+    policy: Annotated[
+        str, typer.Option(help="`scripted`, or `model` (policy.model, with the adapters of --run).")
+    ] = "scripted",
+    episodes: Annotated[int, typer.Option(min=1, help="How many episodes.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sampling.")] = 0,
+    task: Annotated[int, typer.Option(min=0, help="Index of the first held-out task.")] = 0,
+    config: ConfigFile = None,
+    run: RunFolder = None,
+) -> None:
+    """Play episodes and print their transcripts with scores."""
+    from mappa_rl.play import play_episodes
+
+    chosen = _config(config, run, [f"env.id={env}", *(settings or [])])
+    for text in play_episodes(chosen, policy=policy, run=run, episodes=episodes, first_task=task, seed=seed):
+        console.print(text, markup=False)
+        console.print()
+
+
+@app.command()
+def train(
+    settings: Overrides = None,
+    config: ConfigFile = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on from the newest checkpoint of this run folder.")
+    ] = None,
+) -> None:
+    """Train a team and report held-out success before and after.
+
+    Without settings it trains the embedded tiny model on generated competition maths, on any machine.
+    """
+    from mappa_rl.progress import TrainProgress, new_run_dir
+    from mappa_rl.trainer import Trainer
+
+    chosen = _config(config or (resume / "config.yaml" if resume else None), None, settings or [])
+    run_dir = resume or chosen.run_dir or new_run_dir(Path("runs"))
+    progress = TrainProgress(console, chosen.steps)
+    console.print(f"run folder: {run_dir}")
+    result = Trainer(chosen, run_dir, resume=resume is not None, report=progress).run()
+    progress.finish(result)
+
+
+@app.command(name="eval")
+def evaluate_command(
+    settings: Overrides = None,
+    config: ConfigFile = None,
+    run: RunFolder = None,
+    transcripts: Annotated[int, typer.Option(min=0, help="How many transcripts to print.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="Write the result as JSON.")] = None,
+) -> None:
+    """Measure success on held-out tasks, with a 95 % interval."""
+    from mappa_rl.play import evaluate_team
+    from mappa_rl.progress import evaluation_table
+
+    chosen = _config(config, run, settings or [])
+    result, texts = evaluate_team(chosen, run=run, transcripts=transcripts, out=out)
+    for text in texts:
+        console.print(text, markup=False)
+        console.print()
+    console.print(evaluation_table(result))
+    console.print(f"held-out success: {result.success}")
+
+
+def _config(file: Path | None, run: Path | None, settings: Sequence[str]) -> "TrainConfig":  # noqa: F821, UP037
+    from mappa_rl.config import TrainConfig, load_config
+
+    if run is not None and file is None:
+        file = run / "config.yaml"
+    return load_config(TrainConfig, file, settings)
+
+
+def main() -> None:
+    """Run the command; errors of this project print what was expected, what was got and the fix, and exit with 2."""
+    # Progress belongs on the screen; the libraries' notices about it do not.
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    try:
+        app()
+    except MappaError as error:
+        Console(stderr=True, highlight=False).print(f"error: {error}", markup=False, style="red")
+        sys.exit(2)

@@ -1,0 +1,132 @@
+"""From pydantic's errors to ones that name the dotted key, expected, got and the nearest key."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from envs_registry.errors import ConfigError
+
+_MAX_SHOWN = 200
+
+
+def dotted_keys(model: type[BaseModel]) -> tuple[str, ...]:
+    """Return all dotted keys of a model, nested models (in unions too) included."""
+    return tuple(dict.fromkeys(_walk(model, "", ())))
+
+
+def explain(
+    error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], *, what: str, prefix: str = ""
+) -> ConfigError:
+    """Return a `ConfigError` for a failed validation.
+
+    Args:
+        error: What pydantic raised.
+        model: The model that refused the data.
+        data: The data.
+        what: Name of the data for the first line, e.g. the file.
+        prefix: Dotted key of the data within the whole config.
+    """
+    known = dotted_keys(model)
+    found = []
+    for item in _leaf_errors(error):
+        path = _data_path(item, data)
+        key = ".".join(path)
+        full = f"{prefix}.{key}" if prefix and key else prefix or key
+        found.append((full or "(whole)", *_parts(item, path, known)))
+    keys = ", ".join(repr(key) for key in dict.fromkeys(key for key, *_ in found))
+    if len(found) == 1:
+        ((_, expected, got, fix),) = found
+        return ConfigError(f"{what}: {keys} is wrong", expected=expected, got=got, fix=fix)
+    expected, got, fix = ("; ".join(f"{one[0]}: {one[at]}" for one in found if one[at]) for at in (1, 2, 3))
+    return ConfigError(f"{what}: {keys} are wrong", expected=expected, got=got, fix=fix)
+
+
+def nearest(path: Sequence[str], known: Sequence[str]) -> str | None:
+    """Return the known dotted key that was most likely meant.
+
+    Preferred are a key of the same name elsewhere (`lr` for `optim.lr`), then one spelt alike in the same
+    section, then any alike as a whole, then one whose last part is alike.
+    """
+    key, last = ".".join(path), path[-1]
+    parent = ".".join(path[:-1])
+    same_name = [one for one in known if one.rpartition(".")[2] == last]
+    siblings = {one.rpartition(".")[2]: one for one in known if one.rpartition(".")[0] == parent}
+    if len(same_name) == 1:
+        return same_name[0]
+    if close := difflib.get_close_matches(last, siblings, n=1):
+        return siblings[close[0]]
+    if close := difflib.get_close_matches(key, same_name or known, n=1, cutoff=0.0 if same_name else 0.6):
+        return close[0]
+    tails = {one.rpartition(".")[2]: one for one in known}
+    close = difflib.get_close_matches(last, tails, n=1)
+    return tails[close[0]] if close else None
+
+
+def _walk(model: type[BaseModel], prefix: str, above: tuple[type[BaseModel], ...]) -> Iterator[str]:
+    if model in above:  # a model that contains itself has endlessly many keys
+        return
+    for name, field in model.model_fields.items():
+        key = f"{prefix}{field.alias or name}"
+        yield key
+        for nested in _models_in(field.annotation):
+            yield from _walk(nested, f"{key}.", (*above, model))
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif typing.get_origin(annotation) in (typing.Union, types.UnionType, typing.Annotated):
+        for argument in typing.get_args(annotation):
+            yield from _models_in(argument)
+
+
+def _leaf_errors(error: ValidationError) -> list[ErrorDetails]:
+    return error.errors(include_url=False)
+
+
+def _data_path(item: ErrorDetails, data: Mapping[str, Any]) -> tuple[str, ...]:
+    """Drop the parts of pydantic's location that are no keys of the data: union tags and the like."""
+    path: list[str] = []
+    inside: Any = data
+    for at, part in enumerate(item["loc"]):
+        is_last = at == len(item["loc"]) - 1
+        if isinstance(inside, Mapping) and part in inside:
+            inside = inside[part]
+        elif isinstance(inside, Sequence) and not isinstance(inside, str) and isinstance(part, int):
+            inside = inside[part] if part < len(inside) else None
+        elif not (is_last and item["type"] == "missing"):
+            continue
+        path.append(str(part))
+    return tuple(path)
+
+
+def _parts(item: ErrorDetails, path: tuple[str, ...], known: Sequence[str]) -> tuple[str, str, str]:
+    """Return expected, got and fix."""
+    kind, got = item["type"], _shorten(repr(item["input"]))
+    if kind == "extra_forbidden":
+        parent = ".".join(path[:-1])
+        siblings = [one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == parent]
+        close = nearest(path, known)
+        fix = f"did you mean {close!r}?" if close else "leave it out"
+        return f"one of the keys {', '.join(siblings)}", f"the unknown key {path[-1]!r} = {got}", fix
+    if kind == "missing":
+        return "a value: the key is required", "nothing", f"set {'.'.join(path)}=..."
+    message = item["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if kind == "literal_error" and isinstance(item["input"], str):
+        choices = [part.strip("' ") for part in item["ctx"]["expected"].replace(" or ", ", ").split(", ")]
+        close_value = difflib.get_close_matches(item["input"], choices, n=1)
+        return message, got, f"did you mean {close_value[0]!r}?" if close_value else ""
+    if isinstance(item["input"], str) and kind.startswith(("int", "float", "bool")):
+        return message, f"the text {got}", "write the number or true/false without quotes"
+    return message, f"{got} ({type(item['input']).__name__})", ""
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
