@@ -19,8 +19,8 @@ from mappa_envs.team_env import GroundTruth, TeamEnv
 from mappa_envs.topologies import get_topology
 from mappa_envs.topology import Topology
 from mappa_envs.transcript import Outcome, Turn
-from mappa_envs.wrappers.parallel import TeamParallelEnv
-from mappa_envs.wrappers.team_as_gym import TeamAsGym
+from mappa_envs.wrappers.parallel import parallel_face
+from mappa_envs.wrappers.team_as_gym import gym_face
 
 ENV_ID = "Mappa/MathChat-v0"
 
@@ -125,11 +125,5 @@ def sandbox_config(value: SandboxConfig | Mapping[str, Any] | None) -> SandboxCo
     return value if isinstance(value, SandboxConfig) else SandboxConfig(**(value or {}))
 
 
-def parallel(**kwargs: Any) -> TeamParallelEnv:
-    """Make the parallel face."""
-    return TeamParallelEnv(MathChat(**kwargs))
-
-
-def gym(**kwargs: Any) -> TeamAsGym:
-    """Make the Gymnasium face: the team as one agent."""
-    return TeamAsGym(MathChat(**kwargs))
+parallel = parallel_face(MathChat)
+gym = gym_face(MathChat)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import difflib
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ClassVar, ParamSpec
 
 from gymnasium.spaces import Dict as DictSpace
 from pettingzoo import ParallelEnv
@@ -18,6 +19,7 @@ from mappa_envs.transcript import Transcript
 
 Observations = dict[str, dict[str, str]]
 Infos = dict[str, dict[str, Any]]
+P = ParamSpec("P")
 StepResult = tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]
 
 
@@ -168,3 +170,18 @@ class TeamParallelEnv(ParallelEnv[str, dict[str, str], str]):
 
     def __str__(self) -> str:
         return f"TeamParallelEnv({self.aec_env})"
+
+
+def parallel_face(make_team: Callable[P, TeamEnv]) -> Callable[P, TeamParallelEnv]:
+    """Return the parallel entry point that goes with an AEC one; it takes the same keywords.
+
+    Args:
+        make_team: Class or function that makes a `TeamEnv`.
+    """
+
+    # Only `__wrapped__` is set: it is how `envs_registry.make` learns which keywords are right.
+    @wraps(make_team, assigned=(), updated=())
+    def make_parallel(*args: P.args, **kwargs: P.kwargs) -> TeamParallelEnv:
+        return TeamParallelEnv(make_team(*args, **kwargs))
+
+    return make_parallel

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ClassVar, ParamSpec
 
 import gymnasium
 from gymnasium.spaces import Dict as DictSpace
@@ -13,6 +14,8 @@ from mappa_envs.errors import ConfigError, EpisodeError
 from mappa_envs.spaces import AnyText
 from mappa_envs.team_env import TeamEnv
 from mappa_envs.transcript import Transcript
+
+P = ParamSpec("P")
 
 
 class TeamAsGym(gymnasium.Env[dict[str, str], str]):
@@ -122,3 +125,18 @@ class TeamAsGym(gymnasium.Env[dict[str, str], str]):
 
     def __str__(self) -> str:
         return f"TeamAsGym({self.aec_env})"
+
+
+def gym_face(make_team: Callable[P, TeamEnv]) -> Callable[P, TeamAsGym]:
+    """Return the Gymnasium entry point that goes with an AEC one; it takes the same keywords.
+
+    Args:
+        make_team: Class or function that makes a `TeamEnv`.
+    """
+
+    # Only `__wrapped__` is set: it is how `envs_registry.make` learns which keywords are right.
+    @wraps(make_team, assigned=(), updated=())
+    def make_gym(*args: P.args, **kwargs: P.kwargs) -> TeamAsGym:
+        return TeamAsGym(make_team(*args, **kwargs))
+
+    return make_gym
