@@ -22,7 +22,7 @@ def dotted_keys(model: type[BaseModel]) -> tuple[str, ...]:
 
 
 def explain(
-    error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], *, what: str, prefix: str = ""
+    error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], *, what: str
 ) -> ConfigError:
     """Return a `ConfigError` for a failed validation.
 
@@ -31,21 +31,26 @@ def explain(
         model: The model that refused the data.
         data: The data.
         what: Name of the data for the first line, e.g. the file.
-        prefix: Dotted key of the data within the whole config.
     """
     known = dotted_keys(model)
-    found = []
-    for item in _leaf_errors(error):
+    by_key: dict[str, list[tuple[str, str, str]]] = {}
+    for item in error.errors(include_url=False):
         path = _data_path(item, data)
-        key = ".".join(path)
-        full = f"{prefix}.{key}" if prefix and key else prefix or key
-        found.append((full or "(whole)", *_parts(item, path, known)))
-    keys = ", ".join(repr(key) for key in dict.fromkeys(key for key, *_ in found))
+        by_key.setdefault(".".join(path) or "(whole)", []).append(_parts(item, path, known))
+    # A key has several errors where it may be one of several types, and is none of them.
+    found = {
+        key: [" or ".join(dict.fromkeys(filter(None, c))) for c in zip(*parts, strict=True)]
+        for key, parts in by_key.items()
+    }
     if len(found) == 1:
-        ((_, expected, got, fix),) = found
-        return ConfigError(f"{what}: {keys} is wrong", expected=expected, got=got, fix=fix)
-    expected, got, fix = ("; ".join(f"{one[0]}: {one[at]}" for one in found if one[at]) for at in (1, 2, 3))
-    return ConfigError(f"{what}: {keys} are wrong", expected=expected, got=got, fix=fix)
+        ((key, (expected, got, fix)),) = found.items()
+        return ConfigError(f"{what}: {key!r} is wrong", expected=expected, got=got, fix=fix)
+    expected, got, fix = (
+        "; ".join(f"{key}: {parts[at]}" for key, parts in found.items() if parts[at]) for at in range(3)
+    )
+    return ConfigError(
+        f"{what}: {', '.join(map(repr, found))} are wrong", expected=expected, got=got, fix=fix
+    )
 
 
 def nearest(path: Sequence[str], known: Sequence[str]) -> str | None:
@@ -87,10 +92,6 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
             yield from _models_in(argument)
 
 
-def _leaf_errors(error: ValidationError) -> list[ErrorDetails]:
-    return error.errors(include_url=False)
-
-
 def _data_path(item: ErrorDetails, data: Mapping[str, Any]) -> tuple[str, ...]:
     """Drop the parts of pydantic's location that are no keys of the data: union tags and the like."""
     path: list[str] = []
@@ -119,12 +120,14 @@ def _parts(item: ErrorDetails, path: tuple[str, ...], known: Sequence[str]) -> t
     if kind == "missing":
         return "a value: the key is required", "nothing", f"set {'.'.join(path)}=..."
     message = item["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    message = {"an object": "a mapping", "a valid array": "a list"}.get(message, message)
     if kind == "literal_error" and isinstance(item["input"], str):
         choices = [part.strip("' ") for part in item["ctx"]["expected"].replace(" or ", ", ").split(", ")]
         close_value = difflib.get_close_matches(item["input"], choices, n=1)
         return message, got, f"did you mean {close_value[0]!r}?" if close_value else ""
     if isinstance(item["input"], str) and kind.startswith(("int", "float", "bool")):
-        return message, f"the text {got}", "write the number or true/false without quotes"
+        plain = "true or false" if kind.startswith("bool") else "a number"
+        return message, f"the text {got}", f"write {plain}, without quotes"
     return message, f"{got} ({type(item['input']).__name__})", ""
 
 
