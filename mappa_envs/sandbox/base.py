@@ -8,6 +8,8 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mappa_envs.errors import MappaError
+
 
 class Level(IntEnum):
     """How well agent code is confined."""
@@ -41,6 +43,8 @@ class SandboxConfig(BaseModel):
     """Characters of output kept per cell, half from the head and half from the tail."""
     min_idle: int = Field(default=2, ge=0)
     """Warm kernels kept ready."""
+    seed: int | None = Field(default=None, ge=0, lt=2**32)
+    """Seed of `random` and `numpy.random` in every fresh kernel; None takes entropy from the system."""
     require_level: Level = Level.NONE
     """Refuse to start below this isolation level."""
     allow_unsafe: bool = False
@@ -72,8 +76,52 @@ class CellResult:
     """Wall time of the cell; not for observations or infos (it would break determinism)."""
 
 
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One file of a workspace, as the host saw it without following links."""
+
+    path: str
+    """Relative to the workspace, with `/`; control characters escaped."""
+    size: int
+    """Bytes."""
+
+
+class UnsafeFileError(MappaError, ValueError):
+    """A file of a workspace that the host will not read: missing, a link, not regular, too large, outside."""
+
+
 class Workspace(Protocol):
-    """The folder that the agents of one episode share."""
+    """The folder that the agents of one episode share. Whatever is read from it is agent-controlled data."""
+
+    async def files(self) -> list[FileInfo]:
+        """List the regular files, sorted by path; links and special files are left out."""
+        ...
+
+    async def read(self, path: str, max_bytes: int) -> bytes:
+        """Read a regular file without following any link.
+
+        Args:
+            path: Relative to the workspace, with `/`.
+            max_bytes: Largest size that is accepted; nothing is truncated.
+
+        Raises:
+            UnsafeFileError: If it is missing, a link, has further hard links, is not regular, is too large, or
+                lies outside.
+        """
+        ...
+
+    async def write(self, path: str, data: bytes) -> None:
+        """Create a file (and its folders) for the agents, replacing an old one.
+
+        Args:
+            path: Relative to the workspace, with `/`.
+            data: Its content.
+
+        Raises:
+            UnsafeFileError: If the path leads outside or through a link.
+            SandboxError: If the workspace is full or closed.
+        """
+        ...
 
     async def close(self) -> None:
         """Delete the folder and all in it. Safe to call twice."""
@@ -124,16 +172,6 @@ class Sandbox(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FileInfo:
-    """One file of a workspace, as the host saw it without following links."""
-
-    path: str
-    """Relative to the workspace, with `/`; control characters escaped."""
-    size: int
-    """Bytes."""
-
-
 __all__ = [
     "CellResult",
     "FileInfo",
@@ -142,5 +180,6 @@ __all__ = [
     "Level",
     "Sandbox",
     "SandboxConfig",
+    "UnsafeFileError",
     "Workspace",
 ]
