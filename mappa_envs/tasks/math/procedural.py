@@ -54,17 +54,11 @@ class ProceduralSource:
         size: int | None = None,
     ) -> None:
         if split not in _SPLIT_CODE:
-            raise ConfigError(
-                "ProceduralSource: unknown split", expected="'train' or 'eval'", got=repr(split)
-            )
+            raise ConfigError("ProceduralSource: unknown split", expected="'train' or 'eval'", got=repr(split))
         if not _is_int(seed, 0):
-            raise ConfigError(
-                "ProceduralSource: bad seed", expected="an integer of at least 0", got=repr(seed)
-            )
+            raise ConfigError("ProceduralSource: bad seed", expected="an integer of at least 0", got=repr(seed))
         if size is not None and not _is_int(size, 1):
-            raise ConfigError(
-                "ProceduralSource: bad size", expected="None or an integer of at least 1", got=repr(size)
-            )
+            raise ConfigError("ProceduralSource: bad size", expected="None or an integer of at least 1", got=repr(size))
         self.split = split
         self.seed = seed
         self.size = size
@@ -86,9 +80,7 @@ class ProceduralSource:
         """
         if not _is_int(index, 0) or (self.size is not None and index >= self.size):
             end = "" if self.size is None else f" to {self.size - 1}"
-            raise TaskError(
-                "ProceduralSource: no such task", expected=f"an integer from 0{end}", got=repr(index)
-            )
+            raise TaskError("ProceduralSource: no such task", expected=f"an integer from 0{end}", got=repr(index))
         index = int(index)
         lap, position = divmod(index, len(self._order))
         family = FAMILIES[self._order[position]]
@@ -151,9 +143,7 @@ def check_levels(levels: Sequence[int]) -> tuple[int, ...]:
     expected = f"distinct integers from 1 to {MAX_LEVEL}, at least one"
     if isinstance(levels, int | str) or not levels:
         raise ConfigError("bad levels", expected=expected, got=repr(levels))
-    if not all(_is_int(level, 1) and level <= MAX_LEVEL for level in levels) or len(set(levels)) < len(
-        levels
-    ):
+    if not all(_is_int(level, 1) and level <= MAX_LEVEL for level in levels) or len(set(levels)) < len(levels):
         raise ConfigError("bad levels", expected=expected, got=repr(list(levels)))
     return tuple(int(level) for level in levels)
 

@@ -87,8 +87,7 @@ def _polynomial_remainder(rng: np.random.Generator, level: int) -> Problem | Non
     poly = Poly(coefficients, _X)
     if level <= 3:
         return problem(
-            f"Find the remainder when {polynomial_text(coefficients)} is divided by "
-            f"{polynomial_text([1, -at])}.",
+            f"Find the remainder when {polynomial_text(coefficients)} is divided by {polynomial_text([1, -at])}.",
             poly.rem(Poly(_X - at, _X)).as_expr(),
             _horner(coefficients, value),
             [
@@ -290,8 +289,7 @@ def _shared_work(rng: np.random.Generator, level: int) -> Problem | None:
         )
     if level == 4:
         return problem(
-            f"Three pipes fill a tank in {a}, {b} and {c} {unit}. In how many {unit} do they fill it "
-            "together?",
+            f"Three pipes fill a tank in {a}, {b} and {c} {unit}. In how many {unit} do they fill it together?",
             1 / (Rational(1, a) + Rational(1, b) + Rational(1, c)),
             f"{a} * {b} * {c} / ({a} * {b} + {b} * {c} + {a} * {c})",
             [f"({a} + {b} + {c}) / 3", f"{a} * {b} * {c} / ({a} + {b} + {c})", f"{a} * {b} / ({a} + {b})"],

@@ -63,9 +63,7 @@ def _arrangements(rng: np.random.Generator, level: int) -> Problem | None:
 def _onto_boxes(rng: np.random.Generator, level: int) -> Problem | None:
     n, k = pick(
         rng,
-        *[((2, 8), (2, 30)), ((3, 14), (2, 6)), ((5, 20), (3, 8)), ((5, 30), (3, 9)), ((5, 18), (3, 9))][
-            level - 1
-        ],
+        *[((2, 8), (2, 30)), ((3, 14), (2, 6)), ((5, 20), (3, 8)), ((5, 30), (3, 9)), ((5, 18), (3, 9))][level - 1],
     )
     if n <= k and level != 1:
         return None
@@ -81,8 +79,7 @@ def _onto_boxes(rng: np.random.Generator, level: int) -> Problem | None:
         )
     if level == 4:
         return problem(
-            f"In how many ways can {n} equal coins be shared among {k} people so that everybody gets at "
-            "least one?",
+            f"In how many ways can {n} equal coins be shared among {k} people so that everybody gets at least one?",
             binomial(n - 1, k - 1),
             f"math.comb({n - 1}, {k - 1})",
             [f"math.comb({n + k - 1}, {k - 1})", f"math.comb({n}, {k})", f"{k} ** {n - k}"],
@@ -121,9 +118,7 @@ def _staircase(rng: np.random.Generator, level: int) -> Problem | None:
     big = choose(rng, 2, 3) if level == 1 else choose(rng, 3, 4, 5, 6)
     stairs = f"A staircase has {n} steps."
     if level <= 3:
-        ways = (
-            f"sum(math.comb({n} - {'k' if big == 2 else f'{big - 1} * k'}, k) for k in range({n // big + 1}))"
-        )
+        ways = f"sum(math.comb({n} - {'k' if big == 2 else f'{big - 1} * k'}, k) for k in range({n // big + 1}))"
         return problem(
             f"{stairs} In how many ways can it be climbed with strides of 1 or {big} steps?",
             _climbs(n, (1, big)),
@@ -148,9 +143,7 @@ def _staircase(rng: np.random.Generator, level: int) -> Problem | None:
             [f"2 ** {n - 1}", f"3 ** {n // 2}", f"sum(math.comb({n} - k, k) for k in range({n // 2 + 1}))"],
         )
     (broken,) = pick(rng, (2, n - 2))
-    whole, before, after = (
-        f"sum(math.comb({m} - k, k) for k in range({m // 2 + 1}))" for m in (n, broken, n - broken)
-    )
+    whole, before, after = (f"sum(math.comb({m} - k, k) for k in range({m // 2 + 1}))" for m in (n, broken, n - broken))
     return problem(
         f"{stairs} In how many ways can it be climbed with strides of 1 or 2 steps, if step {broken} is "
         "broken and "
@@ -249,11 +242,7 @@ def _digit_patterns(rng: np.random.Generator, level: int) -> Problem | None:
             f"How many of the integers from {start} to {start + 499} have a digit sum that is divisible by "
             f"{m} and "
             f"end in {d}?",
-            sum(
-                1
-                for k in range(start, start + 500)
-                if k % 10 == d and sum(sympy.ntheory.digits(k)[1:]) % m == 0
-            ),
+            sum(1 for k in range(start, start + 500) if k % 10 == d and sum(sympy.ntheory.digits(k)[1:]) % m == 0),
             f"sum(1 for k in {span} if {digits} % {m} == 0 and k % 10 == {d})",
             [
                 f"sum(1 for k in {span} if k % {m} == 0 and k % 10 == {d})",
@@ -263,9 +252,7 @@ def _digit_patterns(rng: np.random.Generator, level: int) -> Problem | None:
         )
     (k,) = pick(rng, (1, length - 1))
     # Choose the places of the digit, with and without the first place.
-    direct = binomial(length - 1, k - 1) * 9 ** (length - k) + binomial(length - 1, k) * 8 * 9 ** (
-        length - k - 1
-    )
+    direct = binomial(length - 1, k - 1) * 9 ** (length - k) + binomial(length - 1, k) * 8 * 9 ** (length - k - 1)
     leading_zero = f"math.comb({length - 1}, {k}) * 9 ** {length - 1 - k}"
     return problem(
         f"How many positive integers with {length} digits contain the digit {d} exactly "
@@ -284,8 +271,6 @@ COMBINATORICS = (
     family("arrangements", "combinatorics", "Coloured balls in a row.", _arrangements),
     family("onto_boxes", "combinatorics", "Things put on shelves, none of them empty.", _onto_boxes),
     family("staircase", "combinatorics", "Ways to climb a staircase.", _staircase),
-    family(
-        "points_and_lines", "combinatorics", "Triangles and lines through marked points.", _points_and_lines
-    ),
+    family("points_and_lines", "combinatorics", "Triangles and lines through marked points.", _points_and_lines),
     family("digit_patterns", "combinatorics", "Integers with conditions on their digits.", _digit_patterns),
 )

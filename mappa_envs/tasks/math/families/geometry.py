@@ -32,17 +32,12 @@ def _shoelace(points: list[tuple[int, int]]) -> str:
 def _polygon_area(rng: np.random.Generator, level: int) -> Problem | None:
     count, size = [(3, 9), (3, 30), (4, 15), (5, 15), (6, 20)][level - 1]
     low = 0 if level <= 2 else -size
-    points = [
-        (x, y)
-        for x, y in zip(pick(rng, *[(low, size)] * count), pick(rng, *[(low, size)] * count), strict=True)
-    ]
+    points = [(x, y) for x, y in zip(pick(rng, *[(low, size)] * count), pick(rng, *[(low, size)] * count), strict=True)]
     centre = (sum(x for x, _ in points) / count, sum(y for _, y in points) / count)
     points.sort(key=lambda point: math.atan2(point[1] - centre[1], point[0] - centre[0]))
-    if len(set(points)) < count:
+    if len(set(points)) < count or not _is_convex(points):
         return None
     polygon = Polygon(*(Point(*point, evaluate=False) for point in points), evaluate=False)
-    if not isinstance(polygon, Polygon) or len(polygon.vertices) < count or not _is_convex(points):
-        return None
     kind = {3: "triangle", 4: "quadrilateral", 5: "pentagon", 6: "hexagon"}[count]
     double = _shoelace(points)
     xs, ys = [x for x, _ in points], [y for _, y in points]
@@ -178,8 +173,7 @@ def _circle_chord(rng: np.random.Generator, level: int) -> Problem | None:
         return None
     if level <= 2:
         return problem(
-            f"A chord of a circle with radius {r} has distance {d} from the center. Find the square of its "
-            "length.",
+            f"A chord of a circle with radius {r} has distance {d} from the center. Find the square of its length.",
             Point(0, 0).distance(Point(2 * r, 0)) ** 2 - 4 * Point(0, 0).distance(Point(0, d)) ** 2,
             f"4 * ({r} ** 2 - {d} ** 2)",
             [
@@ -235,10 +229,7 @@ def _painted_box(rng: np.random.Generator, level: int) -> Problem | None:
     size = [7, 12, 12, 12, 12][level - 1]
     a, b, c = pick(rng, *[(3, size)] * 3)
     cubes = [
-        (x in (0, a - 1)) + (y in (0, b - 1)) + (z in (0, c - 1))
-        for x in range(a)
-        for y in range(b)
-        for z in range(c)
+        (x in (0, a - 1)) + (y in (0, b - 1)) + (z in (0, c - 1)) for x in range(a) for y in range(b) for z in range(c)
     ]
     start = f"A block of {a} by {b} by {c} unit cubes is painted on the outside and taken apart."
     inner = f"({a} - 2) * ({b} - 2) * ({c} - 2)"
@@ -272,8 +263,7 @@ def _painted_box(rng: np.random.Generator, level: int) -> Problem | None:
             [f"4 * ({a} + {b} + {c})", faces, f"{edges} + 8", f"4 * ({a} + {b} + {c} - 3)"],
         )
     return problem(
-        f"{start} One of the cubes is picked at random. What is the probability that it has paint on "
-        "exactly one face?",
+        f"{start} One of the cubes is picked at random. What is the probability that it has paint on exactly one face?",
         Rational(cubes.count(1), len(cubes)),
         f"{faces} / ({a} * {b} * {c})",
         [
@@ -306,9 +296,7 @@ def _right_triangle(rng: np.random.Generator, level: int) -> Problem | None:
     if level == 3:
         return problem(
             f"{start} Find the square of its altitude on the hypotenuse.",
-            4
-            * abs(Polygon(Point(0, 0), Point(a, 0), Point(0, b)).area) ** 2
-            / Point(a, 0).distance(Point(0, b)) ** 2,
+            4 * abs(Polygon(Point(0, 0), Point(a, 0), Point(0, b)).area) ** 2 / Point(a, 0).distance(Point(0, b)) ** 2,
             f"{a} ** 2 * {b} ** 2 / ({a} ** 2 + {b} ** 2)",
             [f"{a} * {b} / ({a} + {b})", f"{a} * {b} / ({a} ** 2 + {b} ** 2)", f"({a} ** 2 + {b} ** 2) / 4"],
         )
@@ -332,10 +320,8 @@ def _right_triangle(rng: np.random.Generator, level: int) -> Problem | None:
     a, b, c = a * k, b * k, c * k
     start = f"A right triangle has legs {a} and {b}."
     return problem(
-        f"{start} Find the distance squared between the centers of its inscribed and its circumscribed "
-        "circle.",
-        Point(Rational(a, 2), Rational(b, 2)).distance(Point(Rational(a + b - c, 2), Rational(a + b - c, 2)))
-        ** 2,
+        f"{start} Find the distance squared between the centers of its inscribed and its circumscribed circle.",
+        Point(Rational(a, 2), Rational(b, 2)).distance(Point(Rational(a + b - c, 2), Rational(a + b - c, 2))) ** 2,
         f"({c} / 2) ** 2 - {c} * ({a} + {b} - {c}) / 2",
         [f"({c} / 2 - ({a} + {b} - {c}) / 2) ** 2", f"({c} / 2) ** 2", f"(({a} + {b} - {c}) / 2) ** 2"],
     )
@@ -344,9 +330,7 @@ def _right_triangle(rng: np.random.Generator, level: int) -> Problem | None:
 GEOMETRY = (
     family("polygon_area", "geometry", "Areas from coordinates.", _polygon_area),
     family("polygon_angles", "geometry", "Angles of polygons.", _polygon_angles),
-    family(
-        "lattice_points", "geometry", "Integer points on segments, in triangles, in circles.", _lattice_points
-    ),
+    family("lattice_points", "geometry", "Integer points on segments, in triangles, in circles.", _lattice_points),
     family("circle_chord", "geometry", "Chords, secants and tangents.", _circle_chord),
     family("painted_box", "geometry", "Unit cubes of a painted block.", _painted_box),
     family("right_triangle", "geometry", "Lengths in right triangles.", _right_triangle),

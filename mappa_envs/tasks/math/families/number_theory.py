@@ -80,8 +80,7 @@ def _trailing_zeros(rng: np.random.Generator, level: int) -> Problem | None:
     base = choose(rng, 12, 6, 15, 20, 24)
     exponents = sympy.factorint(base)
     per_prime = ", ".join(
-        f"sum({n} // {p} ** k for k in range(1, 10))" + (f" // {e}" if e > 1 else "")
-        for p, e in exponents.items()
+        f"sum({n} // {p} ** k for k in range(1, 10))" + (f" // {e}" if e > 1 else "") for p, e in exponents.items()
     )
     return problem(
         f"How many zeros are there at the end of {n}! when it is written in base {base}?",
@@ -194,8 +193,7 @@ def _congruence(rng: np.random.Generator, level: int) -> Problem | None:
         if math.gcd(a, m) > 1:
             return None
         return problem(
-            f"Find the smallest positive integer x such that {a}x leaves the remainder {r} when divided by "
-            f"{m}.",
+            f"Find the smallest positive integer x such that {a}x leaves the remainder {r} when divided by {m}.",
             sympy.mod_inverse(a, m) * r % m,
             f"min(x for x in range(1, {m}) if {a} * x % {m} == {r})",
             [
@@ -226,9 +224,7 @@ def _congruence(rng: np.random.Generator, level: int) -> Problem | None:
     if not roots:
         return None
     return problem(
-        f"Find the sum of all integers x with 0 <= x < {m} such that x^2 leaves the remainder {r} when "
-        "divided by "
-        f"{m}.",
+        f"Find the sum of all integers x with 0 <= x < {m} such that x^2 leaves the remainder {r} when divided by {m}.",
         sum(roots),
         f"sum(x for x in range({m}) if x ** 2 % {m} == {r})",
         [

@@ -17,9 +17,7 @@ def _sums(*sides: int) -> list[int]:
 
 
 def _dice_sum(rng: np.random.Generator, level: int) -> Problem | None:
-    s = choose(
-        rng, *[(4, 5, 6, 8, 9), (6, 8, 10, 12, 20), (4, 5, 6, 7, 8), (6, 8, 10, 12), (4, 6, 8)][level - 1]
-    )
+    s = choose(rng, *[(4, 5, 6, 8, 9), (6, 8, 10, 12, 20), (4, 5, 6, 7, 8), (6, 8, 10, 12), (4, 6, 8)][level - 1])
     if level <= 2:
         (t,) = pick(rng, (2, 2 * s))
         count = f"sum(1 for a in range(1, {s + 1}) for b in range(1, {s + 1}) if a + b == {t})"
@@ -179,14 +177,11 @@ def _coin_flips(rng: np.random.Generator, level: int) -> Problem | None:
     return problem(
         f"{start} It is tossed {n} times. What is the probability of an even number of heads?",
         (1 + (1 - 2 * chance) ** n) / 2,
-        f"sum(math.comb({n}, i) * {p} ** i * {q - p} ** ({n} - i) for i in range(0, {n + 1}, 2)) / {q} ** "
-        f"{n}",
+        f"sum(math.comb({n}, i) * {p} ** i * {q - p} ** ({n} - i) for i in range(0, {n + 1}, 2)) / {q} ** {n}",
         [
             "1 / 2",
-            f"sum(math.comb({n}, i) * {p} ** i * {q - p} ** ({n} - i) for i in range(1, {n + 1}, 2)) / {q} "
-            f"** {n}",
-            f"sum(math.comb({n}, i) * {p} ** i * {q - p} ** ({n} - i) for i in range(2, {n + 1}, 2)) / {q} "
-            f"** {n}",
+            f"sum(math.comb({n}, i) * {p} ** i * {q - p} ** ({n} - i) for i in range(1, {n + 1}, 2)) / {q} ** {n}",
+            f"sum(math.comb({n}, i) * {p} ** i * {q - p} ** ({n} - i) for i in range(2, {n + 1}, 2)) / {q} ** {n}",
         ],
     )
 
@@ -206,8 +201,7 @@ def _taking_turns(rng: np.random.Generator, level: int) -> Problem | None:
         )
     if level == 3:
         return problem(
-            f"Ann, Bob and Cleo take turns, in this order, rolling a {start} What is the probability that "
-            "Bob wins?",
+            f"Ann, Bob and Cleo take turns, in this order, rolling a {start} What is the probability that Bob wins?",
             p * (1 - p) / (1 - (1 - p) ** 3),
             f"{miss} / (1 + {miss} + {miss} ** 2)",
             ["1 / 3", f"1 / (1 + {miss} + {miss} ** 2)", f"{w} / {s} * {miss}"],

@@ -104,9 +104,7 @@ def draft_lattice_paths(rng: np.random.Generator, level: int) -> Problem | None:
     if (u, v) == (p, q):
         return None
     second = f"math.comb({u + v}, {u}) * math.comb({m + n - u - v}, {m - u})"
-    both = (
-        f"math.comb({p + q}, {p}) * math.comb({u + v - p - q}, {u - p}) * math.comb({m + n - u - v}, {m - u})"
-    )
+    both = f"math.comb({p + q}, {p}) * math.comb({u + v - p - q}, {u - p}) * math.comb({m + n - u - v}, {m - u})"
     return problem(
         f"{start} and pass through neither ({p}, {q}) nor ({u}, {v})?",
         _paths_avoiding(m, n, {(p, q), (u, v)}),
@@ -147,8 +145,7 @@ def draft_stars_bars(rng: np.random.Generator, level: int) -> Problem | None:
         a, b = pick(rng, (1, n // 4), (1, n // 4))
         rest = n - a - b
         return problem(
-            f"How many solutions in non-negative integers does w + x + y + z = {n} have with w >= {a} "
-            f"and x >= {b}?",
+            f"How many solutions in non-negative integers does w + x + y + z = {n} have with w >= {a} and x >= {b}?",
             binomial(rest + 3, 3),
             f"math.comb({rest + 3}, 3)",
             [f"math.comb({n + 3}, 3)", f"math.comb({rest - 1}, 3)", f"math.comb({rest + 4}, 4)"],
