@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mappa_envs.judges.base import Judge, JudgeRequest
 from mappa_envs.tasks.base import Task
@@ -18,9 +17,7 @@ TEAM = Topology(
         Role("thinker", "Think.", "think", sees=(View("speaker"),)),
         Role("speaker", "Speak.", "speak", sees=(View("thinker"),)),
     ),
-    flow=Loop(
-        Chain((Layer((Act("thinker", seat=0), Act("thinker", seat=1))), Act("speaker"))), 2, until="DONE"
-    ),
+    flow=Loop(Chain((Layer((Act("thinker", seat=0), Act("thinker", seat=1))), Act("speaker"))), 2, until="DONE"),
     answer_role="speaker",
 )
 THINKERS = ("thinker_0", "thinker_1")
@@ -42,9 +39,7 @@ class LengthJudge(Judge):
 
     async def score(self, requests: Sequence[JudgeRequest]) -> list[Verdict]:
         return [
-            Verdict.ok(len(r.action) % 11, "length", self.id)
-            if r.action
-            else Verdict.failed("empty", self.id)
+            Verdict.ok(len(r.action) % 11, "length", self.id) if r.action else Verdict.failed("empty", self.id)
             for r in requests
         ]
 
@@ -54,7 +49,7 @@ async def said_done(task: Task, topology: Topology, turns: tuple[Turn, ...]) -> 
     return Outcome(done, float(done), "said DONE" if done else "never said DONE")
 
 
-def team(judge: Judge | None = None, render_mode: str | None = None, **kwargs: Any) -> TeamEnv:
+def team(judge: Judge | None = None, render_mode: str | None = None) -> TeamEnv:
     return TeamEnv(
         env_id="Toy/ThinkSpeak-v0",
         topology=TEAM,
@@ -62,5 +57,4 @@ def team(judge: Judge | None = None, render_mode: str | None = None, **kwargs: A
         judge=judge or LengthJudge(),
         outcome=said_done,
         render_mode=render_mode,
-        **kwargs,
     )
