@@ -11,9 +11,7 @@ GRAMMAR = "Namespace/Name-vN, of ASCII letters, digits, '_', '-' (and '.' in Nam
 
 # ASCII only and no ':': Gymnasium splits ids at ':', PettingZoo's namespaces have none. No leading zeros:
 # the two registries disagree on whether v01 is v1. At most nine digits: int() refuses very long ones.
-_ID = re.compile(
-    r"(?P<namespace>[A-Za-z0-9_-]+)/(?P<name>[A-Za-z0-9_.-]+?)(?:-v(?P<version>0|[1-9][0-9]{0,8}))?"
-)
+_ID = re.compile(r"(?P<namespace>[A-Za-z0-9_-]+)/(?P<name>[A-Za-z0-9_.-]+?)(?:-v(?P<version>0|[1-9][0-9]{0,8}))?")
 # PettingZoo reads a trailing `_vN` as a version too.
 _VERSION_LIKE = re.compile(r".*[-_]v[0-9]*")
 

@@ -65,9 +65,7 @@ def _load(point: EntryPoint) -> None:
             target()
     except (Exception, SystemExit) as error:
         _failed.append(
-            FailedPlugin(
-                _distribution(point), f"{point.name} = {point.value}", f"{type(error).__name__}: {error}"
-            )
+            FailedPlugin(_distribution(point), f"{point.name} = {point.value}", f"{type(error).__name__}: {error}")
         )
 
 

@@ -229,9 +229,7 @@ def _unknown(
     if close:
         hints.insert(0, f"did you mean {folded[close[0]]!r}?")
     else:
-        hints.insert(
-            0, "import the package that registers it, install its plugin, or make 'module:Namespace/Name-vN'"
-        )
+        hints.insert(0, "import the package that registers it, install its plugin, or make 'module:Namespace/Name-vN'")
     if known:
         mine = ", ".join(sorted(name for name, namespace in names.items() if namespace == wanted.namespace))
         what, expected = (

@@ -127,9 +127,7 @@ class EnvSpec:
 
 def _copied(env_id: str, kwargs: object) -> dict[str, Any]:
     if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
-        raise RegistryError(
-            f"{env_id}: kwargs", expected="a dict with string keys, or None", got=repr(kwargs)
-        )
+        raise RegistryError(f"{env_id}: kwargs", expected="a dict with string keys, or None", got=repr(kwargs))
     copied: dict[str, Any] = {}
     for name, value in kwargs.items():
         try:

@@ -94,9 +94,7 @@ def trace(env: Any, *, seed: int, policy: Policy | None = None) -> list[Record]:
         if isinstance(env, kind):
             records = play(env, seed, policy or scripted_policy(seed))
             return [copy.deepcopy(record) for record, _ in zip(records, range(MAX_STEPS), strict=False)]
-    raise ConfigError(
-        "trace plays environments", expected="an AECEnv, ParallelEnv or gymnasium.Env", got=repr(env)
-    )
+    raise ConfigError("trace plays environments", expected="an AECEnv, ParallelEnv or gymnasium.Env", got=repr(env))
 
 
 def _play_aec(env: Any, seed: int, policy: Policy) -> Iterator[Record]:
@@ -304,9 +302,7 @@ def _check_equal(ours: list[Record], theirs: list[Record], where: str) -> None:
                     fix="draw all random numbers from a generator that reset(seed) seeds; loop over no set",
                 )
     if len(ours) != len(theirs):
-        raise CheckError(
-            f"episodes differ ({where})", expected=f"{len(ours)} steps", got=f"{len(theirs)} steps"
-        )
+        raise CheckError(f"episodes differ ({where})", expected=f"{len(ours)} steps", got=f"{len(theirs)} steps")
 
 
 def _short(value: Any) -> str:

@@ -84,13 +84,9 @@ def test_importing_a_lower_package_leaves_the_learning_libraries_out(package: st
 
 
 def test_importing_the_registry_imports_no_environment_library() -> None:
-    assert imported_by("import envs_registry").isdisjoint(
-        {"mappa_envs", "gymnasium", "pettingzoo", "pydantic"}
-    )
+    assert imported_by("import envs_registry").isdisjoint({"mappa_envs", "gymnasium", "pettingzoo", "pydantic"})
 
 
 def test_registering_by_string_imports_no_environment() -> None:
-    modules = imported_by(
-        "import envs_registry; envs_registry.register('Toy/Lazy-v0', 'xml.dom.minidom:Document')"
-    )
+    modules = imported_by("import envs_registry; envs_registry.register('Toy/Lazy-v0', 'xml.dom.minidom:Document')")
     assert "xml" not in modules and "pettingzoo" in modules

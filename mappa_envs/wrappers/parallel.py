@@ -74,9 +74,7 @@ class TeamParallelEnv(ParallelEnv[str, dict[str, str], str]):
         """The episode so far."""
         return self.aec_env.transcript
 
-    def reset(
-        self, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[Observations, Infos]:
+    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Observations, Infos]:
         """Start an episode; see `TeamEnv.reset`.
 
         Args:

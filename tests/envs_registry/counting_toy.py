@@ -44,9 +44,7 @@ class CountingEnv(AECEnv):
         "is_parallelizable": True,
     }
 
-    def __init__(
-        self, *, rounds: int = 2, config: CountingConfig | None = None, log: list[str] | None = None
-    ) -> None:
+    def __init__(self, *, rounds: int = 2, config: CountingConfig | None = None, log: list[str] | None = None) -> None:
         self.rounds, self.config, self.log = rounds, config or CountingConfig(), log
         self.possible_agents = list(AGENTS)
         self.observation_spaces = {a: observation_space() for a in AGENTS}

@@ -15,9 +15,7 @@ versions = st.integers(0, 999_999_999)
 
 
 @given(namespaces, names, versions)
-def test_an_accepted_id_means_the_same_in_all_three_registries(
-    namespace: str, name: str, version: int
-) -> None:
+def test_an_accepted_id_means_the_same_in_all_three_registries(namespace: str, name: str, version: int) -> None:
     text = f"{namespace}/{name}-v{version}"
     try:
         ours = parse_id(text, versioned=True)

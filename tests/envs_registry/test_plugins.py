@@ -87,9 +87,7 @@ def test_modules_and_functions_of_installed_distributions_register_at_the_first_
 
 @pytest.mark.parametrize("lookup", ["make('Plug/Module-v0')", "spec('Plug/Module')", "registered()"])
 def test_every_kind_of_lookup_loads_plugins(site: Path, lookup: str) -> None:
-    done = python(
-        site, f"import sys, envs_registry\nenvs_registry.{lookup}\nprint('good_plugin' in sys.modules)\n"
-    )
+    done = python(site, f"import sys, envs_registry\nenvs_registry.{lookup}\nprint('good_plugin' in sys.modules)\n")
     assert done.stdout.split() == ["True"], done.stderr
 
 
@@ -115,9 +113,7 @@ def test_an_unknown_id_mentions_the_failed_plugins(broken_site: Path) -> None:
     done = python(broken_site, "import envs_registry\nenvs_registry.make('Broken/Env-v0')\n")
     assert done.returncode != 0
     error = done.stderr[done.stderr.index("UnknownEnvError") :]
-    assert (
-        "broken-plugin" in error and "a_module_that_is_not_installed" in error and "quitting-plugin" in error
-    )
+    assert "broken-plugin" in error and "a_module_that_is_not_installed" in error and "quitting-plugin" in error
 
 
 def test_a_plugin_that_takes_anothers_id_is_reported_not_obeyed(site: Path) -> None:
@@ -130,11 +126,7 @@ def test_a_plugin_that_takes_anothers_id_is_reported_not_obeyed(site: Path) -> N
     )
     done = python(site, "import envs_registry\nprint(envs_registry.make('Plug/Module-v0').rounds)\n")
     assert done.stdout.split() == ["3"]
-    assert (
-        "PluginWarning" in done.stderr
-        and "rival-plugin" in done.stderr
-        and "registered already" in done.stderr
-    )
+    assert "PluginWarning" in done.stderr and "rival-plugin" in done.stderr and "registered already" in done.stderr
 
 
 def test_a_plugin_may_look_environments_up_while_it_loads(site: Path) -> None:

@@ -85,9 +85,7 @@ class TestRegister:
 
     def test_registering_the_same_again_is_no_error(self) -> None:
         for _ in range(2):
-            envs_registry.register(
-                "Toy/Counting-v0", AEC, kwargs={"config": CountingConfig(target=3)}, **FACES
-            )
+            envs_registry.register("Toy/Counting-v0", AEC, kwargs={"config": CountingConfig(target=3)}, **FACES)
         assert [s.id for s in envs_registry.registered("Toy")] == ["Toy/Counting-v0"]
 
     def test_a_reloaded_module_may_register_its_classes_again(
@@ -171,9 +169,7 @@ class TestMake:
         assert envs_registry.make(spec).rounds == 4
         assert envs_registry.make(spec, face="gym").unwrapped.rounds == 4
 
-    def test_a_module_prefix_imports_the_module_first(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_module_prefix_imports_the_module_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.syspath_prepend(str(tmp_path))
         (tmp_path / "prefixed_toy.py").write_text(
             "import envs_registry\nenvs_registry.register('Toy/Prefixed-v0', 'counting_toy:CountingEnv')\n"

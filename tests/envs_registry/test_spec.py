@@ -19,9 +19,7 @@ AEC = "counting_toy:CountingEnv"
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: (
-        st.lists(inner)
-        | st.lists(inner).map(tuple)
-        | st.dictionaries(st.text().filter("$type".__ne__), inner)
+        st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text().filter("$type".__ne__), inner)
     ),
     max_leaves=8,
 )
