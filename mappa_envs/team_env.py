@@ -61,7 +61,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         ConfigError: If an argument has the wrong type or value.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = {
         "name": "mappa_team",
         "render_modes": ["ansi", "human"],
         # The stock conversion shows every role the observation of the cycle's start: a coder would not see its solver.
@@ -97,8 +97,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         self._outcome_fn = outcome
         self.possible_agents = list(topology.agents)
         self.observation_spaces = {
-            a: DictSpace({"role": AnyText(64), "prompt": AnyText(MAX_PROMPT_CHARS)})
-            for a in self.possible_agents
+            a: DictSpace({"role": AnyText(64), "prompt": AnyText(MAX_PROMPT_CHARS)}) for a in self.possible_agents
         }
         self.action_spaces = {a: AnyText(MAX_ACTION_CHARS) for a in self.possible_agents}
         self._rng: np.random.Generator | None = None
@@ -152,9 +151,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
     async def reset_async(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Do what `reset` does; must be awaited on the background loop."""
         index = _task_index(options)
-        if seed is not None and (
-            isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0
-        ):
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise ConfigError("reset: bad seed", expected="a non-negative integer or None", got=repr(seed))
         if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
@@ -247,8 +244,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         self._transcript = replace(self._transcript, turns=(*self._transcript.turns, *turns))
         self.rewards.update({t.agent: t.verdict.reward for t in turns})
         news: dict[str, dict[str, Any]] = {
-            t.agent: {"verdict": t.verdict.public(), "tools": [asdict(tool) for tool in t.tools]}
-            for t in turns
+            t.agent: {"verdict": t.verdict.public(), "tools": [asdict(tool) for tool in t.tools]} for t in turns
         }
         if not self._waiting:
             await self._next_layer(news)
@@ -283,9 +279,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         earlier: tuple[Turn, ...],
     ) -> JudgeRequest:
         role = self.topology.role_of(agent)
-        told = self.ground_truth == "all" or (
-            self.ground_truth == "answer" and role.name == self.topology.answer_role
-        )
+        told = self.ground_truth == "all" or (self.ground_truth == "answer" and role.name == self.topology.answer_role)
         return JudgeRequest(
             task_prompt=self.task.prompt,
             task_kind=self.task.kind,
@@ -381,9 +375,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         if self._task is None:
             raise EpisodeError("step() before reset()", fix="call reset() first")
         if not self.agents:
-            raise EpisodeError(
-                "step() after the end of the episode", expected="a running episode", fix="call reset()"
-            )
+            raise EpisodeError("step() after the end of the episode", expected="a running episode", fix="call reset()")
         agent = self.agent_selection
         if not self.terminations[agent]:
             self._check_action(agent, action)
@@ -472,12 +464,8 @@ def _task_index(options: Mapping[str, Any] | None) -> int | None:
     for key in options:
         close = difflib.get_close_matches(str(key), _OPTIONS, n=1, cutoff=0.75)
         if close and key not in _OPTIONS:
-            raise ConfigError(
-                f"reset: unknown option {key!r}", expected=", ".join(_OPTIONS), fix=f"use {close[0]!r}"
-            )
+            raise ConfigError(f"reset: unknown option {key!r}", expected=", ".join(_OPTIONS), fix=f"use {close[0]!r}")
     index = options.get("task_index")
-    if index is not None and (
-        isinstance(index, bool) or not isinstance(index, int | np.integer) or index < 0
-    ):
+    if index is not None and (isinstance(index, bool) or not isinstance(index, int | np.integer) or index < 0):
         raise ConfigError("reset: bad task_index", expected="a non-negative integer", got=repr(index))
     return None if index is None else int(index)

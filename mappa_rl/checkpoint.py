@@ -1,4 +1,4 @@
-"""Checkpoints: adapters in PEFT's format, optimisers, and the step, written so that a crash leaves the last one whole."""
+"""Checkpoints: adapters in PEFT's format, optimisers, the step; a crash leaves the last one whole."""
 
 from __future__ import annotations
 

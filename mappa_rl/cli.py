@@ -15,6 +15,7 @@ from rich.table import Table
 import envs_registry
 import mappa_envs  # noqa: F401  registers the built-in environments
 from envs_registry.errors import MappaError
+from mappa_rl.config import TrainConfig, load_config
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -28,9 +29,7 @@ Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings, e.g. `steps=5 optim.lr=1e-3`.")
 ]
 ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="YAML file with settings.")]
-RunFolder = Annotated[
-    Path | None, typer.Option("--run", help="Use the settings and adapters of this run folder.")
-]
+RunFolder = Annotated[Path | None, typer.Option("--run", help="Use the settings and adapters of this run folder.")]
 
 
 @app.command()
@@ -68,9 +67,7 @@ def play(
 def train(
     settings: Overrides = None,
     config: ConfigFile = None,
-    resume: Annotated[
-        Path | None, typer.Option(help="Go on from the newest checkpoint of this run folder.")
-    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on from the newest checkpoint of this run folder.")] = None,
 ) -> None:
     """Train a team and report held-out success before and after.
 
@@ -108,9 +105,7 @@ def evaluate_command(
     console.print(f"held-out success: {result.success}")
 
 
-def _config(file: Path | None, run: Path | None, settings: Sequence[str]) -> "TrainConfig":  # noqa: F821, UP037
-    from mappa_rl.config import TrainConfig, load_config
-
+def _config(file: Path | None, run: Path | None, settings: Sequence[str]) -> TrainConfig:
     if run is not None and file is None:
         file = run / "config.yaml"
     return load_config(TrainConfig, file, settings)

@@ -130,9 +130,7 @@ class Trainer:
 
     def _step(self, step: int, collector: Collector) -> dict[str, Any]:
         config = self.config
-        sampling = Sampling(
-            temperature=config.rollout.temperature, max_new_tokens=config.policy.max_new_tokens
-        )
+        sampling = Sampling(temperature=config.rollout.temperature, max_new_tokens=config.policy.max_new_tokens)
         episodes = collector.collect(self._specs(step), sampling, seed=derive_seed(config.seed, _TRAIN, step))
         self._record_transcripts(step, episodes)
         rows = rows_of(episodes)
@@ -175,9 +173,7 @@ class Trainer:
         if size is None:
             return position
         epoch, at = divmod(position, size)
-        return int(
-            np.random.default_rng(derive_seed(self.config.seed, _TRAIN, 2, epoch)).permutation(size)[at]
-        )
+        return int(np.random.default_rng(derive_seed(self.config.seed, _TRAIN, 2, epoch)).permutation(size)[at])
 
     def _batch(self, rows: Sequence[Row]) -> TokenBatch:
         reference = None
@@ -207,9 +203,7 @@ class Trainer:
         collector.close()
         write_transcripts(self.run_dir / "transcripts" / f"eval-{step:06d}.jsonl", episodes)
         record = {"step": step, **result.to_json()}
-        (self.run_dir / f"eval-{step:06d}.json").write_text(
-            json.dumps(record, indent=2) + "\n", encoding="utf-8"
-        )
+        (self.run_dir / f"eval-{step:06d}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         self.report("eval", {"step": step, "evaluation": result})
         return result
 
@@ -225,9 +219,7 @@ class Trainer:
     def _resume(self) -> None:
         folder = latest_checkpoint(self.run_dir)
         if folder is None:
-            raise CheckpointError(
-                f"no checkpoint in {self.run_dir}", fix="start the run anew, or name its folder"
-            )
+            raise CheckpointError(f"no checkpoint in {self.run_dir}", fix="start the run anew, or name its folder")
         self.start_step = int(load_checkpoint(folder, self.team, self.optimizers)["step"])
         before = self.run_dir / "eval-000000.json"
         if before.is_file():

@@ -1,1 +1,1 @@
-
+"""The built-in environments: topology + task source + judge."""

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mappa_envs.code_blocks import visible_text
+from mappa_envs.errors import TaskError
 from mappa_envs.grading.answers import extract_answer, grade
 from mappa_envs.grading.expressions import ExpressionError, evaluate
+from mappa_envs.grading.policy import DEFAULT_POLICY, GradingPolicy
 from mappa_envs.judges.base import Judge, JudgeRequest
 from mappa_envs.tasks.math.base import MathTask
 from mappa_envs.transcript import MAX_SCORE, Turn, Verdict
 
-_COMPUTE = re.compile(
-    r"^[ \t>*`-]*compute[*`]*:[*`]*[ \t]*(?P<expression>\S.*)$", re.IGNORECASE | re.MULTILINE
-)
+_COMPUTE = re.compile(r"^[ \t>*`-]*compute[*`]*:[*`]*[ \t]*(?P<expression>\S.*)$", re.IGNORECASE | re.MULTILINE)
 _INTEGER = re.compile(r"\d+")
 
 
@@ -78,22 +78,20 @@ def last_output(turns: Sequence[Turn]) -> str | None:
     return None
 
 
-async def _agrees(value: str | None, accepted: Sequence[str]) -> bool | None:
-    """Compare a bare value; None when the grader could not decide."""
-    if value is None:
-        return False
-    verdict = (await grade(f"\\boxed{{{value}}}", accepted)).verdict
-    return None if verdict == "undecided" else verdict == "correct"
-
-
 class MathRules(Judge):
     """Scores `solve`, `compute` and `answer` duties from facts; see the criteria in the source of each method.
 
     With ground truth (the environment's `ground_truth` setting) half of each role's points are for being right;
     without it the score is about form and agreement only.
+
+    Args:
+        policy: How answers are compared; the environment's own.
     """
 
     id = "math-rules-1"
+
+    def __init__(self, policy: GradingPolicy = DEFAULT_POLICY) -> None:
+        self.policy = policy
 
     async def score(self, requests: Sequence[JudgeRequest]) -> list[Verdict]:
         """Score each request by its duty.
@@ -116,6 +114,17 @@ class MathRules(Judge):
                 return Verdict.failed(f"{self.id} knows no duty {duty!r} (solve, compute, answer)", self.id)
         return verdict_from(criteria, self.id)
 
+    async def _agrees(self, value: str | None, accepted: Sequence[str]) -> bool | None:
+        """Compare a bare value; None when it cannot be decided."""
+        if value is None:
+            return False
+        try:
+            verdict = (await grade(f"\\boxed{{{value}}}", accepted, policy=self.policy)).verdict
+        except TaskError:
+            # What is accepted may be another agent's output here, and need not be mathematics.
+            return None
+        return None if verdict == "undecided" else verdict == "correct"
+
     async def _solve(self, request: JudgeRequest, answers: tuple[str, ...] | None) -> list[Criterion]:
         value = plan_value(request.action)
         numbers = set(_INTEGER.findall(request.task_prompt))
@@ -124,7 +133,7 @@ class MathRules(Judge):
             Criterion(2, "gave a Compute line", plan_expression(request.action) is not None),
             Criterion(2, "its expression evaluates", value is not None),
             Criterion(1, "used the problem's numbers", bool(used) if numbers else None),
-            Criterion(5, "its value is the answer", await _agrees(value, answers) if answers else None),
+            Criterion(5, "its value is the answer", await self._agrees(value, answers) if answers else None),
         ]
 
     async def _compute(self, request: JudgeRequest, answers: tuple[str, ...] | None) -> list[Criterion]:
@@ -133,8 +142,8 @@ class MathRules(Judge):
         printed = _printed(request)
         plans = [plan_value(t.action) for t in request.earlier if plan_expression(t.action) is not None]
         plan = plans[-1] if plans else None
-        right = await _agrees(printed, answers) if answers else None
-        follows = await _agrees(printed, [plan]) if plan is not None and right is not True else None
+        right = await self._agrees(printed, answers) if answers else None
+        follows = await self._agrees(printed, [plan]) if plan is not None and right is not True else None
         return [
             Criterion(1, "wrote a python block", tool is not None and tool.status != "missing"),
             Criterion(2, "the code ran without error", ran),
@@ -146,16 +155,16 @@ class MathRules(Judge):
         ]
 
     async def _answer(self, request: JudgeRequest, answers: tuple[str, ...] | None) -> list[Criterion]:
-        found = extract_answer(request.action)
+        found = extract_answer(request.action, policy=self.policy)
         upstream = last_output(request.earlier)
-        upstream_right = await _agrees(upstream, answers) if upstream is not None and answers else None
+        upstream_right = await self._agrees(upstream, answers) if upstream is not None and answers else None
         right = None
         if answers:
-            verdict = (await grade(request.action, answers)).verdict if found.boxed else "incorrect"
+            verdict = (await grade(request.action, answers, policy=self.policy)).verdict if found.boxed else "incorrect"
             right = None if verdict == "undecided" else verdict == "correct"
         kept = None
         if upstream is not None and upstream_right is not False:
-            kept = await _agrees(found.text if found.boxed else None, [upstream])
+            kept = await self._agrees(found.text if found.boxed else None, [upstream])
         return [
             Criterion(2, "gave a boxed answer", found.boxed),
             Criterion(1, "gave exactly one", found.count == 1),

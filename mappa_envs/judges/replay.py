@@ -56,6 +56,5 @@ class ReplayJudge(Judge):
         """Return the recorded verdict of each request; a turn that was never recorded is `failed`."""
         missing = Verdict.failed("this turn is not in the recording", self.id)
         return [
-            self._verdicts.get((json.dumps(r.messages, sort_keys=True), r.agent, r.action), missing)
-            for r in requests
+            self._verdicts.get((json.dumps(r.messages, sort_keys=True), r.agent, r.action), missing) for r in requests
         ]

@@ -50,9 +50,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if self.temperature < 0 or not 0 < self.top_p <= 1 or self.max_new_tokens < 1:
-            raise ValueError(
-                f"sampling needs temperature >= 0, 0 < top_p <= 1 and max_new_tokens >= 1; got {self}"
-            )
+            raise ValueError(f"sampling needs temperature >= 0, 0 < top_p <= 1 and max_new_tokens >= 1; got {self}")
 
 
 class Policy(ABC):

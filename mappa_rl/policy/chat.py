@@ -32,7 +32,7 @@ def encode_chat(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
         PolicyError: If the template cannot take the chat.
     """
     try:
-        return _apply(tokenizer, [dict(m) for m in messages])
+        return _apply(tokenizer, [_plain(m) for m in messages])
     except TemplateError:
         merged = _without_system(messages)
     try:
@@ -48,16 +48,14 @@ def encode_chat(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
 
 def _apply(tokenizer: Any, messages: list[dict[str, str]]) -> list[int]:
     template = None if tokenizer.chat_template else PLAIN_TEMPLATE
-    text = tokenizer.apply_chat_template(
-        messages, tokenize=False, add_generation_prompt=True, chat_template=template
-    )
+    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, chat_template=template)
     ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     return ids
 
 
 def _without_system(messages: Sequence[Message]) -> list[dict[str, str]]:
     system = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
-    rest = [dict(m) for m in messages if m["role"] != "system"]
+    rest = [_plain(m) for m in messages if m["role"] != "system"]
     if rest and system:
         rest[0] = {**rest[0], "content": f"{system}\n\n{rest[0]['content']}"}
     return rest
@@ -74,3 +72,7 @@ def fit_prompt(ids: Sequence[int], limit: int) -> tuple[list[int], int]:
         return list(ids), 0
     head = limit // _HEAD_SHARE
     return [*ids[:head], *ids[len(ids) - (limit - head) :]], over
+
+
+def _plain(message: Message) -> dict[str, str]:
+    return {"role": message["role"], "content": message["content"]}

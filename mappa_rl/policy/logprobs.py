@@ -40,9 +40,7 @@ def response_logprobs(model: Any, rows: Sequence[Row], *, temperature: float, pa
     """
     ids, mask = right_pad(rows, pad_id, model.device)
     positions = (mask.cumsum(-1) - 1).clamp(min=0)
-    hidden = model.get_decoder()(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)[
-        0
-    ]
+    hidden = model.get_decoder()(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False)[0]
     longest = max(len(row.response_ids) for row in rows)
     row_index = [i for i, row in enumerate(rows) for _ in row.response_ids]
     column = [j for row in rows for j in range(len(row.response_ids))]

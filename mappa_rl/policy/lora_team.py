@@ -43,7 +43,7 @@ class LoraTeam(Policy):
         agents: Sequence[str],
         *,
         rank: int = 8,
-        alpha: int = 16,
+        alpha: float = 16,
         targets: str | Sequence[str] = "all-linear",
         seed: int = 0,
         max_prompt_tokens: int = 4096,
@@ -51,9 +51,7 @@ class LoraTeam(Policy):
         gradient_checkpointing: bool = False,
     ) -> None:
         if not agents or len(set(agents)) != len(agents):
-            raise PolicyError(
-                "a team needs one name per agent", expected="distinct agent ids", got=repr(list(agents))
-            )
+            raise PolicyError("a team needs one name per agent", expected="distinct agent ids", got=repr(list(agents)))
         self.base, self.agents = base, tuple(agents)
         self.max_prompt_tokens, self.batch_size = max_prompt_tokens, batch_size
         config = LoraConfig(
@@ -118,9 +116,7 @@ class LoraTeam(Policy):
             for i, r in enumerate(requests)
         }
         for agent in sorted({r.agent for r in requests}):
-            mine = sorted(
-                (i for i, r in enumerate(requests) if r.agent == agent), key=lambda i: len(cut[i][0])
-            )
+            mine = sorted((i for i, r in enumerate(requests) if r.agent == agent), key=lambda i: len(cut[i][0]))
             with self.acting(agent) as model:
                 for start in range(0, len(mine), self.batch_size):
                     chunk = mine[start : start + self.batch_size]
@@ -206,6 +202,4 @@ class LoraTeam(Policy):
 
     def _check(self, agent: str) -> None:
         if agent not in self.agents:
-            raise PolicyError(
-                f"the team has no agent {agent!r}", expected=", ".join(self.agents), got=repr(agent)
-            )
+            raise PolicyError(f"the team has no agent {agent!r}", expected=", ".join(self.agents), got=repr(agent))

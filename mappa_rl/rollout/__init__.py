@@ -1,1 +1,1 @@
-
+"""Rollouts: many episodes at once, and the training rows that come of them."""

@@ -90,9 +90,7 @@ class Collector:
             env.reset(seed=spec.seed, options={"task_index": spec.task_index})
         wave = 0
         while True:
-            due = [
-                (i, agent) for i, env in enumerate(envs) if episodes[i].failure is None for agent in env.layer
-            ]
+            due = [(i, agent) for i, env in enumerate(envs) if episodes[i].failure is None for agent in env.layer]
             if not due:
                 break
             requests = [PolicyRequest(agent, envs[i].messages(agent)) for i, agent in due]

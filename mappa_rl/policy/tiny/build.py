@@ -100,16 +100,12 @@ def batches(
     while True:
         order = rng.permutation(len(examples))
         for start in range(0, len(order) - size * 16 + 1, size * 16):
-            pool = sorted(
-                (examples[i] for i in order[start : start + size * 16]), key=lambda e: len(e[0]) + len(e[1])
-            )
+            pool = sorted((examples[i] for i in order[start : start + size * 16]), key=lambda e: len(e[0]) + len(e[1]))
             for at in rng.permutation(16):
                 yield pool[at * size : (at + 1) * size]
 
 
-def batch_loss(
-    model: LlamaForCausalLM, batch: Sequence[tuple[list[int], list[int]]], prompt_weight: float
-) -> Any:
+def batch_loss(model: LlamaForCausalLM, batch: Sequence[tuple[list[int], list[int]]], prompt_weight: float) -> Any:
     """Return the token cross-entropy; prompt tokens count `prompt_weight`, so that copying is learnt from them too."""
     longest = max(len(p) + len(r) for p, r in batch)
     ids = torch.zeros((len(batch), longest), dtype=torch.long)
@@ -121,9 +117,7 @@ def batch_loss(
         weights[row, len(prompt) : end] = 1.0
     with torch.autocast("cpu", torch.bfloat16):
         logits = model(input_ids=ids).logits
-    losses = functional.cross_entropy(
-        logits[:, :-1].float().flatten(0, 1), ids[:, 1:].flatten(), reduction="none"
-    )
+    losses = functional.cross_entropy(logits[:, :-1].float().flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
     flat = weights[:, 1:].flatten()
     return (losses * flat).sum() / flat.sum()
 
@@ -142,9 +136,7 @@ def train(
     warmup = max(1, steps // 20)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
-        lambda s: (
-            min(1.0, (s + 1) / warmup) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, s / steps))))
-        ),
+        lambda s: min(1.0, (s + 1) / warmup) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, s / steps)))),
     )
     stream = batches(examples, batch, np.random.default_rng(seed))
     started = time.monotonic()
@@ -157,9 +149,7 @@ def train(
         optimizer.step()
         schedule.step()
         if step % 100 == 0 or step == steps:
-            print(
-                f"step {step}/{steps}  loss {loss.item():.4f}  {time.monotonic() - started:.0f} s", flush=True
-            )
+            print(f"step {step}/{steps}  loss {loss.item():.4f}  {time.monotonic() - started:.0f} s", flush=True)
     model.eval()
 
 
@@ -181,9 +171,7 @@ def build(
         )
         for d in demos
     ]
-    print(
-        f"{len(examples)} demonstrations, mean length {np.mean([len(p) + len(r) for p, r in examples]):.0f} tokens"
-    )
+    print(f"{len(examples)} demonstrations, mean length {np.mean([len(p) + len(r) for p, r in examples]):.0f} tokens")
     model = make_model(tokenizer)
     train(model, examples, steps=steps, batch=batch, lr=lr, seed=seed)
     model.to(torch.float32).save_pretrained(out)

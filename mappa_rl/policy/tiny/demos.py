@@ -27,14 +27,14 @@ _SKIPPED = Verdict.skipped("demonstration", "none")
 class Shares:
     """How often each role does the right thing in demonstrations, 0 to 1."""
 
-    plan_right: tuple[float, float] = (0.25, 0.7)
+    plan_right: tuple[float, float] = (0.2, 0.7)
     """Share of right plans in the first and the last family; families between are spaced evenly."""
     import_math: float = 0.6
     """Share of programs that import `math` when they need it."""
     fenced: float = 0.9
     repaired: float = 0.7
     """Share of second attempts that cure the fault of the first."""
-    boxed: float = 0.7
+    boxed: float = 0.6
     """Share of verifiers who box the output."""
 
 
@@ -102,8 +102,7 @@ def pretend_run(action: str) -> ToolResult:
     expression = code.splitlines()[-1].removeprefix("print(").removesuffix(")")
     if "math." in expression and "import math" not in code:
         trace = (
-            "Traceback (most recent call last):\n"
-            f"  Cell In[1], line 1\n    print({expression})\n"
+            f"Traceback (most recent call last):\n\n  Cell In[1], line 1\n    print({expression})\n\n"
             "NameError: name 'math' is not defined"
         )
         return ToolResult("python", code, "error", trace)
