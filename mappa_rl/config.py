@@ -155,9 +155,7 @@ class TrainConfig(Config):
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-def load_config(
-    model_cls: type[_Model], path: Path | str | None = None, overrides: Sequence[str] = ()
-) -> _Model:
+def load_config(model_cls: type[_Model], path: Path | str | None = None, overrides: Sequence[str] = ()) -> _Model:
     """Return settings from a YAML file and overrides; what neither sets has its default.
 
     Types are strict: `seed=true` and `seed="3"` are errors, an integer is accepted for a float.

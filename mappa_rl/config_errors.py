@@ -21,9 +21,7 @@ def dotted_keys(model: type[BaseModel]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_walk(model, "", ())))
 
 
-def explain(
-    error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], *, what: str
-) -> ConfigError:
+def explain(error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], *, what: str) -> ConfigError:
     """Return a `ConfigError` for a failed validation.
 
     Args:
@@ -48,9 +46,7 @@ def explain(
     expected, got, fix = (
         "; ".join(f"{key}: {parts[at]}" for key, parts in found.items() if parts[at]) for at in range(3)
     )
-    return ConfigError(
-        f"{what}: {', '.join(map(repr, found))} are wrong", expected=expected, got=got, fix=fix
-    )
+    return ConfigError(f"{what}: {', '.join(map(repr, found))} are wrong", expected=expected, got=got, fix=fix)
 
 
 def nearest(path: Sequence[str], known: Sequence[str]) -> str | None:

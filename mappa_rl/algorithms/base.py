@@ -78,9 +78,7 @@ class Algorithm(BaseModel, ABC):
             AlgorithmError: If the batch does not fit, e.g. lacks the reference or group members.
         """
 
-    def loss(
-        self, logprobs: Tensor, batch_slice: TokenBatch, advantages: Tensor, *, total_tokens: int
-    ) -> LossOutput:
+    def loss(self, logprobs: Tensor, batch_slice: TokenBatch, advantages: Tensor, *, total_tokens: int) -> LossOutput:
         """Return the clipped policy loss plus a KL loss: the sum over tokens divided by `total_tokens`.
 
         Dividing by the tokens of the whole optimiser step makes the gradient independent of how the step is

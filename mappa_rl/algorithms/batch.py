@@ -67,9 +67,7 @@ class TokenBatch:
         """
         values = [row.reward for row in rows] if rewards is None else list(rewards)
         if len(values) != len(rows):
-            raise AlgorithmError(
-                "one reward per row is needed", expected=str(len(rows)), got=str(len(values))
-            )
+            raise AlgorithmError("one reward per row is needed", expected=str(len(rows)), got=str(len(values)))
         for i, (row, reward) in enumerate(zip(rows, values, strict=True)):
             _check_row(i, row, reward)
         width = max((len(row.response_ids) for row in rows), default=0)

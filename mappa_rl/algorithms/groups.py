@@ -53,9 +53,7 @@ def check_groups(rows: Sequence[Row], reduce: Reduce, *, algorithm: str) -> None
         )
 
 
-def moments(
-    values: Tensor, include: Tensor, keys: Sequence[Hashable], reduce: Reduce = one_process
-) -> Moments:
+def moments(values: Tensor, include: Tensor, keys: Sequence[Hashable], reduce: Reduce = one_process) -> Moments:
     """Return, for each row, count, mean and standard deviation of the included rows that share its key."""
     names, index = number_keys(keys)
     flat = _clean(values, include)
