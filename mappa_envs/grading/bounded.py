@@ -307,9 +307,7 @@ class BoundedArithmetic:
         if isinstance(value, str):
             _integers(base)
             if len(value) > MAX_INT_TEXT:
-                raise ExpressionError(
-                    "a text is too long for int", expected=f"at most {MAX_INT_TEXT} characters"
-                )
+                raise ExpressionError("a text is too long for int", expected=f"at most {MAX_INT_TEXT} characters")
             self.spend((len(value) // 32) ** 2 // 32)
             return int(value, base)
         _numbers(value)

@@ -137,9 +137,7 @@ class _Evaluator(EvalWithCompoundTypes):
         self._bounded.spend(1)
         handler = self.nodes.get(type(node))
         if handler is None:
-            raise ExpressionError(
-                "the expression uses something outside the language", got=type(node).__name__
-            )
+            raise ExpressionError("the expression uses something outside the language", got=type(node).__name__)
         return handler(node)
 
     def _eval_constant(self, node: ast.Constant) -> Any:
