@@ -11,18 +11,19 @@ def visible_text(action: str) -> str:
     Reasoning models draft in there: neither tools nor graders may act on a draft. A lone `</think>` (templates
     that open the block inside the prompt) hides what stands before it.
     """
-    parts, rest = [], action
-    head, closed, tail = rest.partition("</think>")
-    if closed and "<think>" not in head:
-        rest = tail
+    parts: list[str] = []
+    opened, closed = action.find("<think>"), action.find("</think>")
+    # By index: cutting the rest off again and again would be quadratic on many short blocks.
+    start = closed + len("</think>") if closed >= 0 and not 0 <= opened < closed else 0
     while True:
-        head, opened, tail = rest.partition("<think>")
-        parts.append(head)
-        if not opened:
+        opened = action.find("<think>", start)
+        if opened < 0:
+            return "".join([*parts, action[start:]])
+        parts.append(action[start:opened])
+        closed = action.find("</think>", opened)
+        if closed < 0:
             return "".join(parts)
-        _, closed, rest = tail.partition("</think>")
-        if not closed:
-            return "".join(parts)
+        start = closed + len("</think>")
 
 
 def python_code(action: str) -> str | None:

@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+from dataclasses import replace
 from typing import Any
 
 PRECISION = 30
@@ -36,13 +37,10 @@ def _limit_memory() -> None:
 
 
 def _parse(latex: str) -> Any:
-    from latex2sympy2_extended import NormalizationConfig
     from math_verify import LatexExtractionConfig, parse
 
-    # Units are taken off before; here `2m` is a product.
-    normalization = NormalizationConfig(
-        basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none", equations=False
-    )
+    # Boxes and units are taken off before; here `2m` is a product.
+    normalization = replace(LatexExtractionConfig().normalization_config, units=False, boxed="none")
     found = parse(
         f"${latex}$",
         extraction_config=[LatexExtractionConfig(normalization_config=normalization)],

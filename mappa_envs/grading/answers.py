@@ -9,6 +9,7 @@ answers go to math-verify in worker processes with a hard deadline. Where neithe
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -144,6 +145,15 @@ def _executor() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=8, thread_name_prefix="mappa-grading")
 
 
+def _forget() -> None:
+    # A forked child has the executor but none of its threads.
+    _executor.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
 def _grade(text: str, golds: str | Sequence[str | Gold], policy: GradingPolicy, ask: Ask) -> Grade:
     extraction = extract_answer(text, policy=policy)
     if extraction.text is None:
@@ -197,7 +207,9 @@ def _golds(given: str | Gold, policy: GradingPolicy) -> tuple[Gold, ...]:
 
 @lru_cache(maxsize=4096)
 def _read_golds(text: str, policy: GradingPolicy) -> tuple[Gold, ...]:
-    if both := _BOTH_ACCEPTED.fullmatch(text.strip()):
+    if len(text) > MAX_RAW_CHARS or len(text) > 20 * policy.max_chars:
+        raise _gold_error(text, f"it is longer than {policy.max_chars} characters")
+    if len(text) <= 200 and (both := _BOTH_ACCEPTED.fullmatch(text.strip())):
         return tuple(_read_gold(part, policy) for part in _OR.split(both.group("answers")) if part)
     return (_read_gold(text, policy),)
 

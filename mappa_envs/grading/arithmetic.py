@@ -12,8 +12,10 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mappa_envs.grading.bounded import MAX_BITS, BoundedArithmetic, ExpressionError, bits_of
+from mappa_envs.grading.bounded import BoundedArithmetic, ExpressionError, bits_of
 
+MAX_BITS = 40_000
+"""Length up to which an integer, or a numerator or denominator, is computed."""
 MAX_NESTING = 40
 _TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d+)?|\.\d+)|(\\[A-Za-z]+)|(!+)|([-+*/^(){}\[\]]))")
 _TIMES = {"*", "\\cdot", "\\times", "\\ast"}
@@ -23,7 +25,7 @@ _MAX_TOKENS = 400
 
 @dataclass(frozen=True, slots=True)
 class Huge:
-    """A number of more than `bounded.MAX_BITS` bits, of known sign."""
+    """A number of more than `MAX_BITS` bits, of known sign."""
 
     sign: int
     whole: bool = True
@@ -142,7 +144,7 @@ class _Parser:
         token = self._take()
         if token[0].isdigit() or token[0] == ".":
             number = Fraction(token)
-            return _add(number, self._mixed_part(depth)) if "." not in token else number
+            return _add(number, self._mixed_part(depth)) if "." not in token else _sized(number)
         if token in ("(", "{"):
             self._next -= 1
             return self._group(depth)
@@ -153,7 +155,7 @@ class _Parser:
             n, k = self._argument(depth), self._argument(depth)
             if isinstance(n, Huge) or isinstance(k, Huge) or n.denominator != 1 or k.denominator != 1:
                 raise NotArithmeticError
-            return Fraction(self._bounded.math["comb"](n.numerator, k.numerator))
+            return _sized(self._bounded.math["comb"](n.numerator, k.numerator))
         if token == "\\sqrt" and self._peek() != "[":
             return _square_root(self._argument(depth))
         raise NotArithmeticError
@@ -204,12 +206,12 @@ class _Parser:
             return Huge(_sign(left) * _sign(right), whole)
         if bits_of(left) + bits_of(right) > MAX_BITS and _is_whole(left) and _is_whole(right):
             return Huge(_sign(left) * _sign(right))
-        return Fraction(self._bounded.operators[ast.Mult](left, right))
+        return _sized(self._bounded.operators[ast.Mult](left, right))
 
     def _divide(self, left: Value, right: Value) -> Value:
         if isinstance(left, Huge) or isinstance(right, Huge):
             raise NotArithmeticError
-        return Fraction(self._bounded.operators[ast.Div](left, right))
+        return _sized(self._bounded.operators[ast.Div](left, right))
 
     def _raise(self, base: Value, exponent: Value) -> Value:
         if isinstance(exponent, Huge):
@@ -227,7 +229,7 @@ class _Parser:
             return Huge(base.sign if power % 2 else 1, base.whole)
         if power > 0 and abs(base) >= 2 and (bits_of(math.floor(abs(base))) - 1) * power > MAX_BITS:
             return Huge(1 if base > 0 or power % 2 == 0 else -1, _is_whole(base))
-        return Fraction(self._bounded.operators[ast.Pow](base, power))
+        return _sized(self._bounded.operators[ast.Pow](base, power))
 
     def _factorial(self, value: Value, step: int) -> Value:
         """`n!` for step 1, the double factorial `n!!` for step 2 and so on: n (n - step) (n - 2 step) ..."""
@@ -242,8 +244,8 @@ class _Parser:
         if (n // step // 2) * (n.bit_length() - 2) > MAX_BITS:
             return Huge(1)
         if step == 1:
-            return Fraction(self._bounded.math["factorial"](n))
-        return Fraction(self._bounded.math["prod"](range(n, 0, -step)))
+            return _sized(self._bounded.math["factorial"](n))
+        return _sized(self._bounded.math["prod"](range(n, 0, -step)))
 
 
 def _add(left: Value, right: Value) -> Value:
@@ -257,9 +259,19 @@ def _add(left: Value, right: Value) -> Value:
             if bits_of(other) > MAX_BITS // 2 and _sign(other) != huge.sign:
                 raise NotArithmeticError
             return Huge(huge.sign, huge.whole and _is_whole(other))
-    if isinstance(left, Huge) or isinstance(right, Huge) or bits_of(left) + bits_of(right) > MAX_BITS:
+    if isinstance(left, Huge) or isinstance(right, Huge):
         raise NotArithmeticError
-    return left + right
+    return _sized(left + right)
+
+
+def _sized(value: int | Fraction) -> Value:
+    """Keep one form per number: beyond the bound, integers are `Huge` and fractions are not evaluated."""
+    exact = Fraction(value)
+    if bits_of(exact) <= MAX_BITS:
+        return exact
+    if exact.denominator != 1:
+        raise NotArithmeticError
+    return Huge(1 if exact > 0 else -1)
 
 
 def _scale(value: Value, sign: int) -> Value:

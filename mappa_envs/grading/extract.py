@@ -17,7 +17,9 @@ _BARE_BOX = re.compile(r"[-+\u2212]?\d+(?:\.\d+)?|[A-Za-z]\b")
 _CONNECTIVES = re.compile(r"\\text|\band\b|\bor\b|[\s$,;.*\\()\[\]{}~&]")
 _MAX_GAP = 30
 _MAX_GROUP = 20
-_PHRASE = re.compile(r"answer(?:\s+to\s+[^.\n]{0,60})?\s{0,5}(?:is|:|=)[\s:=*]{0,5}", re.IGNORECASE)
+_PHRASE = re.compile(
+    r"answer(?:\s+to\s+[^.\n]{0,60})?\s{0,5}(?:is|should\s+be|must\s+be|equals|:|=)[\s:=*]{0,5}", re.IGNORECASE
+)
 _SENTENCE_END = re.compile(r"\n|\.(?=\s|$|\*)|[!?](?=\s[A-Z])|<")
 _TAGGED = re.compile(r"<answer>([^<]{1,200})</answer>", re.IGNORECASE)
 _BARE_ANSWER_CHARS = 60
