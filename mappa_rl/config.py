@@ -24,6 +24,7 @@ class Config(BaseModel):
         extra="forbid",
         use_attribute_docstrings=True,
         allow_inf_nan=False,
+        ser_json_inf_nan="constants",  # free-form kwargs may hold them; the default writes null
         validate_default=True,
         protected_namespaces=(),
     )
@@ -61,7 +62,7 @@ class PolicyConfig(Config):
     """Modules that get an adapter: `all-linear`, or names."""
     max_prompt_tokens: int = Field(default=4096, ge=1)
     """Longer prompts are cut in the middle."""
-    max_new_tokens: int = Field(default=512, ge=1)
+    max_new_tokens: int = Field(default=256, ge=1)
     """Longest action, in tokens; longer ones are cut off and not trained on."""
 
 
@@ -73,9 +74,7 @@ class RolloutConfig(Config):
     samples_per_task: int = Field(default=4, ge=1)
     """Episodes on each task; group baselines need at least 2."""
     temperature: float = Field(default=1.0, gt=0)
-    """Sampling temperature; 0 would leave nothing to learn from."""
-    top_p: float = Field(default=1.0, gt=0, le=1)
-    """Share of the probability mass that is sampled from."""
+    """Sampling temperature; 0 would leave nothing to learn from. Training samples from the whole distribution."""
     concurrency: int = Field(default=64, ge=1)
     """Episodes that are played at the same time."""
     max_failed_share: float = Field(default=0.2, ge=0, le=1)
@@ -115,8 +114,8 @@ class OptimConfig(Config):
 class EvalConfig(Config):
     """Evaluation on held-out tasks."""
 
-    tasks: int = Field(default=64, ge=1)
-    """Number of tasks."""
+    tasks: int = Field(default=100, ge=0)
+    """Number of tasks; 0: no evaluation."""
     samples: int = Field(default=1, ge=1)
     """Episodes per task."""
     temperature: float = Field(default=0.6, ge=0)
@@ -136,6 +135,8 @@ class TrainConfig(Config):
     """Training steps: gather experience, then update every agent."""
     reward: Literal["process", "outcome"] = "process"
     """`process`: each action's verdict. `outcome`: the episode's outcome for all its actions."""
+    keep_transcripts: int = Field(default=8, ge=0)
+    """Training episodes per step whose transcripts are written; evaluations are written whole."""
     save_every: int = Field(default=0, ge=0)
     """Save a checkpoint after every so many steps; 0: only at the end."""
     env: EnvConfig = EnvConfig()

@@ -49,25 +49,25 @@ def explain(error: ValidationError, model: type[BaseModel], data: Mapping[str, A
     return ConfigError(f"{what}: {', '.join(map(repr, found))} are wrong", expected=expected, got=got, fix=fix)
 
 
-def nearest(path: Sequence[str], known: Sequence[str]) -> str | None:
-    """Return the known dotted key that was most likely meant.
+def nearest(path: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the known dotted keys that were most likely meant: none, one, or all of the same name.
 
-    Preferred are a key of the same name elsewhere (`lr` for `optim.lr`), then one spelt alike in the same
-    section, then any alike as a whole, then one whose last part is alike.
+    Preferred are keys of the same name elsewhere (`lr` for `optim.lr`), then one spelt alike in the same section,
+    then one alike as a whole, then one whose last part is alike.
     """
-    key, last = ".".join(path), path[-1]
-    parent = ".".join(path[:-1])
-    same_name = [one for one in known if one.rpartition(".")[2] == last]
-    siblings = {one.rpartition(".")[2]: one for one in known if one.rpartition(".")[0] == parent}
-    if len(same_name) == 1:
-        return same_name[0]
+    key, last, parent = ".".join(path), path[-1], ".".join(path[:-1])
+    by_name: dict[str, list[str]] = {}
+    for one in known:
+        by_name.setdefault(one.rpartition(".")[2], []).append(one)
+    if last in by_name:
+        return tuple(by_name[last])
+    siblings = [one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == parent]
     if close := difflib.get_close_matches(last, siblings, n=1):
-        return siblings[close[0]]
-    if close := difflib.get_close_matches(key, same_name or known, n=1, cutoff=0.0 if same_name else 0.6):
-        return close[0]
-    tails = {one.rpartition(".")[2]: one for one in known}
-    close = difflib.get_close_matches(last, tails, n=1)
-    return tails[close[0]] if close else None
+        return (f"{parent}.{close[0]}" if parent else close[0],)
+    if close := difflib.get_close_matches(key, known, n=1):
+        return (close[0],)
+    close = difflib.get_close_matches(last, by_name, n=1)
+    return tuple(by_name[close[0]]) if close else ()
 
 
 def _walk(model: type[BaseModel], prefix: str, above: tuple[type[BaseModel], ...]) -> Iterator[str]:
@@ -110,8 +110,8 @@ def _parts(item: ErrorDetails, path: tuple[str, ...], known: Sequence[str]) -> t
     if kind == "extra_forbidden":
         parent = ".".join(path[:-1])
         siblings = [one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == parent]
-        close = nearest(path, known)
-        fix = f"did you mean {close!r}?" if close else "leave it out"
+        close = " or ".join(map(repr, nearest(path, known)))
+        fix = f"did you mean {close}?" if close else "leave it out"
         return f"one of the keys {', '.join(siblings)}", f"the unknown key {path[-1]!r} = {got}", fix
     if kind == "missing":
         return "a value: the key is required", "nothing", f"set {'.'.join(path)}=..."

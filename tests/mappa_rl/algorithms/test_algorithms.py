@@ -78,32 +78,32 @@ def slow_reinforce_pp(algorithm: Algorithm, batch: TokenBatch) -> list[list[floa
     return slow_whiten(returns, batch.rows)
 
 
-def per_row(advantage: Callable[[int, list[float], list[bool]], float]) -> Callable[..., list[list[float]]]:
+def per_row(
+    advantage: Callable[[tuple[Row, ...], int, list[float], list[bool]], float],
+) -> Callable[..., list[list[float]]]:
     def slow(algorithm: Algorithm, batch: TokenBatch) -> list[list[float]]:
         rewards = slow_rewards(algorithm, batch)
         used = [bool(tokens) for tokens in rewards]
         sums = [sum(tokens) for tokens in rewards]
-        rows_of[0] = batch.rows
-        return [[advantage(i, sums, used)] * len(tokens) if tokens else [] for i, tokens in enumerate(rewards)]
+        return [
+            [advantage(batch.rows, i, sums, used)] * len(tokens) if tokens else [] for i, tokens in enumerate(rewards)
+        ]
 
     return slow
 
 
-rows_of: list[tuple[Row, ...]] = [()]
+def grpo_row(rows: tuple[Row, ...], i: int, sums: list[float], used: list[bool]) -> float:
+    group = [sums[j] for j in peers_of(rows, i, used, calls=True)]
+    return 0.0 if len(group) < 2 else float((sums[i] - np.mean(group)) / (np.std(group, ddof=1) + 1e-6))
 
 
-def grpo_row(i: int, sums: list[float], used: list[bool]) -> float:
-    group = [sums[j] for j in peers_of(rows_of[0], i, used, calls=True)]
-    return 0.0 if len(group) < 2 else (sums[i] - np.mean(group)) / (np.std(group, ddof=1) + 1e-6)
+def dr_mas_row(rows: tuple[Row, ...], i: int, sums: list[float], used: list[bool]) -> float:
+    group = [sums[j] for j in peers_of(rows, i, used, calls=False)]
+    return 0.0 if len(group) < 2 else float((sums[i] - np.mean(group)) / (np.std(group, ddof=1) + 1e-6))
 
 
-def dr_mas_row(i: int, sums: list[float], used: list[bool]) -> float:
-    group = [sums[j] for j in peers_of(rows_of[0], i, used, calls=False)]
-    return 0.0 if len(group) < 2 else (sums[i] - np.mean(group)) / (np.std(group, ddof=1) + 1e-6)
-
-
-def rloo_row(i: int, sums: list[float], used: list[bool]) -> float:
-    group = [sums[j] for j in peers_of(rows_of[0], i, used, calls=True) if j != i]
+def rloo_row(rows: tuple[Row, ...], i: int, sums: list[float], used: list[bool]) -> float:
+    group = [sums[j] for j in peers_of(rows, i, used, calls=True) if j != i]
     return sums[i] - float(np.mean(group)) if group else 0.0
 
 

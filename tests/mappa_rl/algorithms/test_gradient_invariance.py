@@ -114,7 +114,8 @@ class ThreadReduce:
     """A sum over threads that stand for processes."""
 
     def __init__(self, size: int) -> None:
-        self._barrier, self._slots = threading.Barrier(size), [{} for _ in range(size)]  # type: list[Sums]
+        self._barrier = threading.Barrier(size)
+        self._slots: list[Sums] = [{} for _ in range(size)]
 
     def of(self, rank: int) -> Reduce:
         def reduce(sums: Sums) -> Sums:
