@@ -47,6 +47,8 @@ class SandboxConfig(BaseModel):
     """Seed of `random` and `numpy.random` in every fresh kernel; None takes entropy from the system."""
     require_level: Level = Level.NONE
     """Refuse to start below this isolation level."""
+    max_level: Level = Level.FULL
+    """Use no isolation above this level, to compare levels or to test them."""
     allow_unsafe: bool = False
     """Allow level 0 (no isolation); without it a machine that can do no better is refused."""
 

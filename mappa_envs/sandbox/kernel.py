@@ -59,6 +59,7 @@ class SandboxKernel:
         self._client = Client(context, process.prefix, process.key)
         self._lock = asyncio.Lock()
         self._closed = False
+        self._killed_because = ""
 
     @property
     def alive(self) -> bool:
@@ -124,7 +125,7 @@ class SandboxKernel:
     def _why(self, status: str) -> str:
         if status == "timeout_killed":
             return "the cell did not stop when interrupted; its Python process was killed"
-        return f"the Python process ended: {self.process.exited.result()}"
+        return f"the Python process ended: {self._killed_because or self.process.exited.result()}"
 
     async def _ladder(self, cell: Cell, timeout: float) -> str:
         """Wait for the cell; then interrupt; then kill."""
@@ -163,6 +164,11 @@ class SandboxKernel:
         await asyncio.wait(
             {cell.done, self.process.exited}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
         )
+
+    def kill(self, why: str) -> None:
+        """Kill the kernel; a cell that runs in it ends as `died` and says why."""
+        self._killed_because = self._killed_because or why
+        self.process.kill()
 
     async def close(self) -> None:
         """Kill the kernel and all of its processes. Safe to call twice."""

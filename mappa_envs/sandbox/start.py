@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 from mappa_envs.errors import SandboxError
-from mappa_envs.sandbox.base import Sandbox, SandboxConfig
+from mappa_envs.sandbox.base import Level, Sandbox, SandboxConfig
+
+
+class WeakSandboxWarning(UserWarning):
+    """Agent code runs with less isolation than this project is made for."""
 
 
 async def open_sandbox(config: SandboxConfig) -> Sandbox:
@@ -15,6 +21,40 @@ async def open_sandbox(config: SandboxConfig) -> Sandbox:
     Raises:
         SandboxError: If the machine cannot give `require_level`, or can give none and `allow_unsafe` is false.
     """
+    from mappa_envs.sandbox.forked import ForkedSandbox
+    from mappa_envs.sandbox.layout import find_layout
+    from mappa_envs.sandbox.probe import best_server
     from mappa_envs.sandbox.spawned import SpawnedSandbox
 
-    return SpawnedSandbox(config)
+    if config.max_level < config.require_level:
+        raise SandboxError(
+            "no isolation level is allowed", expected="require_level <= max_level",
+            got=f"require_level={int(config.require_level)}, max_level={int(config.max_level)}",
+        )  # fmt: skip
+    layout = find_layout()
+    server, refusals = await best_server(config, layout)
+    reasons = "\n".join(f"level {int(refusal.level)}: {refusal.why}" for refusal in refusals)
+    fixes = "; or ".join(dict.fromkeys(refusal.fix for refusal in refusals))
+    if server is None:
+        if config.require_level > Level.NONE:
+            raise SandboxError(
+                f"this machine cannot isolate agent code at level {int(config.require_level)}",
+                expected=f"level {int(config.require_level)} or higher", got=reasons, fix=fixes,
+            )  # fmt: skip
+        if not config.allow_unsafe:
+            raise SandboxError(
+                "this machine cannot isolate agent code", expected="level 1 or higher", got=reasons or "max_level=0",
+                fix=f"{fixes or 'raise max_level'}; or accept the risk with allow_unsafe=True: "
+                "agent code then runs with your files and your network",
+            )  # fmt: skip
+        warnings.warn(
+            "the sandbox runs at level 0: agent code has your files and your network in reach", WeakSandboxWarning,
+            stacklevel=2,
+        )  # fmt: skip
+        return SpawnedSandbox(config)
+    if server.level < min(Level.FULL, config.max_level):
+        warnings.warn(
+            f"the sandbox runs at level {int(server.level)}, not 3 ({reasons}); fix: {fixes}", WeakSandboxWarning,
+            stacklevel=2,
+        )  # fmt: skip
+    return ForkedSandbox(server, layout)
