@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ library's own scorer, which gives part of the credit for a substring, is never u
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:/\d+)?")
 _SEED_RANGE = 2**31
 _DRAWS = 256
-"""Library items set aside for one task: the first one of the right split is taken."""
+"""Library items tried for one task: the first one of the right split is taken."""
 
 
 class ReasoningGymSource:
@@ -78,12 +77,7 @@ class ReasoningGymSource:
         self.seed = seed
         self.size = size
         self.generators = _check_generators(generators)
-        library = import_extra("reasoning_gym", "reasoning-gym", "the task source reasoning_gym")
-        self._items: dict[str, Any] = {}
-        for position, generator in enumerate(self.generators):
-            # The library seeds item j with its seed plus j, so that generators need seeds of their own.
-            words = np.random.SeedSequence([seed, split == "eval", position]).generate_state(1)
-            self._items[generator] = library.create_dataset(generator, seed=int(words[0]) % _SEED_RANGE, size=1)
+        self._library = import_extra("reasoning_gym", "reasoning-gym", "the task source reasoning_gym")
 
     def __len__(self) -> int:
         if self.size is None:
@@ -103,7 +97,11 @@ class ReasoningGymSource:
         lap, position = divmod(int(index), len(self.generators))
         generator = self.generators[position]
         for draw in range(_DRAWS):
-            item = self._items[generator][lap * _DRAWS + draw]
+            # A library dataset seeds item j with its seed plus j, so that neighbouring seeds share items, and some
+            # fix their items' kinds by their size: a dataset of one item each has neither trouble.
+            words = np.random.SeedSequence([self.seed, self.split == "eval", position, lap, draw])
+            item_seed = int(words.generate_state(1)[0]) % _SEED_RANGE
+            item = self._library.create_dataset(generator, seed=item_seed, size=1)[0]
             prompt = str(item["question"]).strip()
             if split_of(prompt) != self.split:
                 continue
