@@ -22,9 +22,7 @@ def tool_text(tools: Sequence[ToolResult]) -> str:
     return "\n".join(f"{_TOOL_TITLES[tool.status]}:\n{tool.output.rstrip()}" for tool in tools)
 
 
-def build_messages(
-    topology: Topology, task_prompt: str, turns: Sequence[Turn], agent: str
-) -> tuple[Message, ...]:
+def build_messages(topology: Topology, task_prompt: str, turns: Sequence[Turn], agent: str) -> tuple[Message, ...]:
     """Return the chat that `agent` sees after `turns`.
 
     The system message holds the role's instructions, the first user message the problem and what the role sees of

@@ -38,9 +38,7 @@ class AnyText(Space[str]):
     ) -> None:
         for name, value in (("max_chars", max_chars), ("sample_chars", sample_chars)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigError(
-                    f"AnyText: bad {name}", expected="an integer of at least 1", got=repr(value)
-                )
+                raise ConfigError(f"AnyText: bad {name}", expected="an integer of at least 1", got=repr(value))
         self.max_chars = max_chars
         self.sample_chars = min(sample_chars, max_chars)
         super().__init__(shape=None, dtype=str, seed=seed)

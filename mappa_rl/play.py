@@ -27,9 +27,7 @@ def load_team(config: TrainConfig, env: TeamEnv, run: Path | None) -> Policy:
     team = make_team(config, env.possible_agents)
     if run is not None:
         if not (run / "adapters").is_dir():
-            raise CheckpointError(
-                f"no adapters in {run}", expected="a finished run folder", fix="check --run"
-            )
+            raise CheckpointError(f"no adapters in {run}", expected="a finished run folder", fix="check --run")
         team.load(run / "adapters")
     return team
 

@@ -59,9 +59,7 @@ class TrainProgress:
             )
             return
         scores = "  ".join(
-            f"{key.removeprefix('score/')} {value:4.1f}"
-            for key, value in record.items()
-            if key.startswith("score/")
+            f"{key.removeprefix('score/')} {value:4.1f}" for key, value in record.items() if key.startswith("score/")
         )
         self._console.print(
             f"step {record['step']:>3}/{self._steps}  success {100 * record['success']:5.1f} %   score: {scores}"
@@ -72,7 +70,5 @@ class TrainProgress:
         if result.before and result.after:
             gain = 100 * (result.after.success.mean - result.before.success.mean)
             self._console.print(f"held-out success before: {result.before.success}", style="bold")
-            self._console.print(
-                f"held-out success after:  {result.after.success}  ({gain:+.1f} points)", style="bold"
-            )
+            self._console.print(f"held-out success after:  {result.after.success}  ({gain:+.1f} points)", style="bold")
         self._console.print(f"{result.seconds:.0f} s; everything is in {result.run_dir}")

@@ -77,7 +77,8 @@ class Trainer:
                 fix="choose another run_dir, or resume the run in it",
             )
         run_dir.mkdir(parents=True, exist_ok=True)
-        self._train_env, self._eval_env = self._env("train"), self._env("eval")
+        self._train_env = self._env("train")
+        self._eval_env = self._env("eval") if config.eval.tasks else self._train_env
         self.team = make_team(config, self._train_env.possible_agents)
         self.algorithm: Algorithm = make_algorithm(config.algorithm.name, **config.algorithm.kwargs)
         self.optimizers = {

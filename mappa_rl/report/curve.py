@@ -27,22 +27,16 @@ def learning_curve(
     success, scores = figure.subplots(1, 2)
     at = [record["step"] for record in steps]
     if at:
-        success.plot(
-            at, [100 * record["success"] for record in steps], color="0.6", label="training rollouts"
-        )
+        success.plot(at, [100 * record["success"] for record in steps], color="0.6", label="training rollouts")
     if evaluations:
         x = [step for step, _ in evaluations]
         mean = [100 * e.success.mean for _, e in evaluations]
         below = [m - 100 * e.success.low for m, (_, e) in zip(mean, evaluations, strict=True)]
         above = [100 * e.success.high - m for m, (_, e) in zip(mean, evaluations, strict=True)]
-        success.errorbar(
-            x, mean, yerr=[below, above], marker="o", capsize=4, label="held-out tasks (95 % interval)"
-        )
+        success.errorbar(x, mean, yerr=[below, above], marker="o", capsize=4, label="held-out tasks (95 % interval)")
     success.set(xlabel="training step", ylabel="success (%)", ylim=(0, 100), title="Team success")
     success.legend(loc="lower right")
-    agents = sorted(
-        {key.removeprefix("score/") for record in steps for key in record if key.startswith("score/")}
-    )
+    agents = sorted({key.removeprefix("score/") for record in steps for key in record if key.startswith("score/")})
     for agent in agents:
         scores.plot(at, [record.get(f"score/{agent}", float("nan")) for record in steps], label=agent)
     scores.set(xlabel="training step", ylabel="judge's score (0-10)", ylim=(0, 10), title="Process rewards")

@@ -97,9 +97,7 @@ def test_what_comes_next_depends_on_the_turns_alone() -> None:
         (Act("asker", turns=0), ("asker",), "limit of 0 turns"),
     ],
 )
-def test_a_flow_that_does_not_fit_its_roles_is_named(
-    flow: Flow, roles: tuple[str, ...], message: str
-) -> None:
+def test_a_flow_that_does_not_fit_its_roles_is_named(flow: Flow, roles: tuple[str, ...], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         topology(flow, *roles)
 

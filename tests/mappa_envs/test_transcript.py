@@ -36,9 +36,7 @@ def test_costs_stay_out_of_what_agents_and_seed_tests_see() -> None:
 
 def example() -> Transcript:
     tool = ToolResult("python", "print(1)", "ok", "1")
-    turn = Turn(
-        0, 0, "a_0", "a", ({"role": "user", "content": "hi"},), "text", (tool,), Verdict.ok(5, "so so", "j")
-    )
+    turn = Turn(0, 0, "a_0", "a", ({"role": "user", "content": "hi"},), "text", (tool,), Verdict.ok(5, "so so", "j"))
     return Transcript(
         env_id="Mappa/MathChat-v0",
         topology="t",

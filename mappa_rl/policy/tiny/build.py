@@ -115,9 +115,8 @@ def batch_loss(model: LlamaForCausalLM, batch: Sequence[tuple[list[int], list[in
         ids[row, :end] = torch.tensor(prompt + response)
         weights[row, : len(prompt)] = prompt_weight
         weights[row, len(prompt) : end] = 1.0
-    with torch.autocast("cpu", torch.bfloat16):
-        logits = model(input_ids=ids).logits
-    losses = functional.cross_entropy(logits[:, :-1].float().flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+    logits = model(input_ids=ids).logits
+    losses = functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
     flat = weights[:, 1:].flatten()
     return (losses * flat).sum() / flat.sum()
 
@@ -174,7 +173,7 @@ def build(
     print(f"{len(examples)} demonstrations, mean length {np.mean([len(p) + len(r) for p, r in examples]):.0f} tokens")
     model = make_model(tokenizer)
     train(model, examples, steps=steps, batch=batch, lr=lr, seed=seed)
-    model.to(torch.float32).save_pretrained(out)
+    model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     note = {
         "seed": seed,
