@@ -18,7 +18,8 @@ _PROC_BELOW_3 = ("cpuinfo", "meminfo", "stat", "version", "loadavg", "filesystem
 
 def kernel(order: dict[str, Any], places: dict[str, str]) -> Any:
     """Confine this process and return its kernel application, ready to be started."""
-    gc.unfreeze()
+    # The zygote's objects stay frozen: collecting them would write to, and so copy, every page that is shared.
+    gc.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     level, uid = order["level"], order["kernel_uid"]
     os.umask(0o022 if level == 3 else 0)
@@ -32,11 +33,17 @@ def kernel(order: dict[str, Any], places: dict[str, str]) -> Any:
         _take_uid(uid, order["keep_dac"])
     # Cleared by the change of user.
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
-    isolation.set_rlimits(limits)
     if level == 3:
+        # A user namespace of its own also gives it a process count of its own.
+        user, group = os.getuid(), os.getgid()
+        syscalls.unshare(syscalls.CLONE_NEWUSER)
+        syscalls.map_self(user, group)
+        isolation.set_rlimits(limits)
         syscalls.drop_capabilities()
         isolation.landlock(_rules(order, places))
-    elif level == 2:
+    else:
+        isolation.set_rlimits(limits)
+    if level == 2:
         isolation.landlock(_rules(order, places))
     from mappa_envs.sandbox import kernel_app
 
@@ -46,6 +53,7 @@ def kernel(order: dict[str, Any], places: dict[str, str]) -> Any:
     sys.path.insert(0, "")
     connection = {**order["connection"], "ip": f"{places['sockets']}/k"}
     app = kernel_app.build(connection, workdir=places["work"], scratch=places["home"], seed=order["seed"])
+    gc.enable()
     isolation.seccomp()
     return app
 

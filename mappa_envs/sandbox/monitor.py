@@ -30,7 +30,9 @@ def run(order: dict[str, Any], report: socket.socket, commands: socket.socket) -
     try:
         os.setsid()
         if order["level"] == 3:
-            _enter_namespaces(order)
+            # It stays in the zygote's user namespace, whose rights it needs to mount; the kernel gets its own.
+            flags = syscalls.CLONE_NEWIPC | syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWNET
+            syscalls.unshare(syscalls.CLONE_NEWNS | flags)
         else:
             syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
         places = _make_rooms(order)
@@ -47,17 +49,6 @@ def run(order: dict[str, Any], report: socket.socket, commands: socket.socket) -
 def _tell(report: socket.socket, message: dict[str, Any], descriptors: tuple[int, ...] = ()) -> None:
     with contextlib.suppress(OSError):
         socket.send_fds(report, [json.dumps(message).encode()], list(descriptors))
-
-
-def _enter_namespaces(order: dict[str, Any]) -> None:
-    user, group = os.getuid(), os.getgid()
-    flags = syscalls.CLONE_NEWNS | syscalls.CLONE_NEWIPC | syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWNET
-    syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWPID | flags)
-    syscalls.map_self(user, group)
-    if os.fork() != 0:
-        os._exit(0)
-    # Signals to "my process group" from inside must not reach anything outside.
-    os.setsid()
 
 
 def _make_rooms(order: dict[str, Any]) -> dict[str, str]:

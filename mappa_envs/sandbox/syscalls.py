@@ -71,6 +71,15 @@ def unshare(flags: int) -> None:
     _checked(_libc.unshare(ctypes.c_int(flags)), f"unshare {flags:#x}")
 
 
+def setns(descriptor: int, kind: int) -> None:
+    """Move this process (for a pid namespace: its future children) into an existing namespace.
+
+    Raises:
+        OSError: If the machine does not allow it.
+    """
+    _checked(_libc.setns(ctypes.c_int(descriptor), ctypes.c_int(kind)), f"setns {kind:#x}")
+
+
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
     """Call mount(2).
 

@@ -56,6 +56,7 @@ class Zygote:
         self.settings = settings
         self.control = control
         self.monitors: dict[str, socket.socket] = {}
+        self.own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY) if settings["level"] == 3 else -1
 
     def serve(self) -> None:
         """Take orders until the host closes the control socket."""
@@ -92,7 +93,7 @@ class Zygote:
         if len(os.listdir("/proc/self/task")) != 1:
             raise RuntimeError("the zygote has more than one thread, so forking it is not safe")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        if os.fork() == 0:
+        if self._fork_into_new_pids() == 0:
             try:
                 self.control.close()
                 ours.close()
@@ -107,6 +108,17 @@ class Zygote:
         theirs.close()
         self.monitors[order["id"]] = ours
         return ()
+
+    def _fork_into_new_pids(self) -> int:
+        """Fork; at level 3 the child is process 1 of a pid namespace, without a process in between."""
+        if self.own_pids < 0:
+            return os.fork()
+        syscalls.unshare(syscalls.CLONE_NEWPID)
+        try:
+            return os.fork()
+        finally:
+            with contextlib.suppress(OSError):  # in the child: its namespace is another one now
+                syscalls.setns(self.own_pids, syscalls.CLONE_NEWPID)
 
     def _attach(self, order: dict[str, Any], descriptors: list[int]) -> tuple[int, ...]:
         mounted = syscalls.clone_mount(f"{WORKSPACES}/{order['workspace']}")
@@ -158,8 +170,12 @@ def enter_namespaces(uid: int | None) -> None:
         # Changing the user closed /proc/self, where the maps of the new namespace are written.
         syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
     user, group = os.getuid(), os.getgid()
-    syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNS)
+    syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNS | syscalls.CLONE_NEWPID)
     syscalls.map_self(user, group)
+    # Only process namespaces of the own user namespace can be entered again, see `_fork_into_new_pids`.
+    child = os.fork()
+    if child != 0:
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF)
     syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
     flags = syscalls.MS_NOSUID | syscalls.MS_NODEV
     syscalls.mount("workspaces", WORKSPACES, "tmpfs", flags, "size=1m,mode=0711")
@@ -179,6 +195,42 @@ def preload() -> None:
     repr(pandas.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}).describe())
 
 
+def rehearse(folder: str) -> None:
+    """Build a kernel in a throw-away child, and import here what it had to import there.
+
+    What is imported only when a kernel starts depends on the versions of a dozen packages; this finds it for all.
+    """
+    from mappa_envs.sandbox import kernel_app
+
+    reading, writing = os.pipe()
+    known = set(sys.modules)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(reading)
+            null = os.open("/dev/null", os.O_RDWR)
+            for descriptor in (0, 1, 2):
+                os.dup2(null, descriptor)
+            channels = ("shell", "iopub", "stdin", "control", "hb")
+            ports = {channel: port for port, channel in enumerate(channels, 1)}
+            connection = {"ip": f"{folder}/rehearsal", "key": "rehearsal", "ports": ports, "heartbeat": True}
+            kernel_app.build(connection, workdir=folder, scratch=folder, seed=None)
+            os.write(writing, json.dumps([name for name in sys.modules if name not in known]).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        found = pipe.read()
+    os.waitpid(pid, 0)
+    for name in json.loads(found or b"[]"):
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    # ipykernel looks at every module; some answer the first such look with an import.
+    for module in list(sys.modules.values()):
+        with contextlib.suppress(Exception):
+            getattr(module, "__file__", None)
+
+
 def main() -> None:
     """Start up, say so, and serve."""
     control = socket.socket(fileno=int(sys.argv[1]))
@@ -192,6 +244,7 @@ def main() -> None:
         if settings["level"] == 3:
             enter_namespaces(settings["server_uid"])
         preload()
+        rehearse(os.environ["TMPDIR"])
     except Exception as error:
         send(control, {"ok": False, "errno": None, "error": f"{type(error).__name__}: {error}"})
         raise SystemExit(1) from None
