@@ -54,7 +54,7 @@ class Channel:
     async def receive(self, seconds: float) -> tuple[dict[str, Any] | None, list[int]]:
         """Wait for one message; None if the other end closes or `seconds` pass."""
         arrived: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(self._end.fileno(), lambda: arrived.done() or arrived.set_result(None))
+        self._loop.add_reader(self._end.fileno(), lambda: None if arrived.done() else arrived.set_result(None))
         try:
             await asyncio.wait_for(arrived, seconds)
             return self._take()

@@ -23,9 +23,7 @@ def kernel(order: dict[str, Any], places: dict[str, str]) -> Any:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     level, uid = order["level"], order["kernel_uid"]
     os.umask(0o022 if level == 3 else 0)
-    os.environ.update(
-        HOME=places["home"], TMPDIR=places["tmp"], PWD=places["work"], PYTHONPATH=order["python_path"]
-    )
+    os.environ.update(HOME=places["home"], TMPDIR=places["tmp"], PWD=places["work"], PYTHONPATH=order["python_path"])
     os.chdir(places["home"])
     limits = dict(order["rlimits"])
     limits["RLIMIT_AS"] += isolation.address_space()
@@ -121,8 +119,9 @@ def facts(order: dict[str, Any]) -> dict[str, Any]:
             socket.socket(getattr(socket, family)).close()
             seen["network"] = True
     try:
-        import sklearn.svm  # noqa: F401  # not preloaded: the interpreter must be readable from inside
         import sqlite3  # noqa: F401
+
+        import sklearn.svm  # noqa: F401  # not preloaded: the interpreter must be readable from inside
     except ImportError as error:
         seen["import_error"] = str(error)
     return seen

@@ -14,7 +14,7 @@ from mappa_envs.sandbox.base import Level, SandboxConfig, Workspace
 from mappa_envs.sandbox.kernel import SandboxKernel
 from mappa_envs.sandbox.layout import Layout
 from mappa_envs.sandbox.pool import KernelPool
-from mappa_envs.sandbox.server import Server
+from mappa_envs.sandbox.server import Server, ServerProcess
 from mappa_envs.sandbox.workspace import HostWorkspace
 
 DISK_WATCH_SECONDS = 0.5
@@ -63,6 +63,7 @@ class ForkedSandbox:
         self._kernels: set[SandboxKernel] = set()
         self._workspaces: dict[HostWorkspace, list[SandboxKernel]] = {}
         self._server_lock = asyncio.Lock()
+        self._endings: set[asyncio.Future[None]] = set()
         self._closed = False
         self._watchdog = asyncio.ensure_future(self._watch_disk()) if self.level < Level.FULL else None
         self._pool.refill()
@@ -105,6 +106,23 @@ class ForkedSandbox:
         self._kernels.add(kernel)
         self._workspaces[workspace].append(kernel)
         return kernel
+
+    async def process(self, workspace: HostWorkspace, like: ServerProcess | None = None) -> ServerProcess:
+        """Start a kernel without a client of ours, for stock Jupyter tools.
+
+        Args:
+            workspace: Where it works.
+            like: A closed process whose connection it takes over.
+
+        Raises:
+            SandboxError: If it does not start.
+        """
+        self._check_open()
+        await self._revive()
+        process = await self._server.spawn(workspace, heartbeat=True, like=like)
+        if self.level == Level.FULL:
+            await self._server.attach(process, workspace)
+        return process
 
     async def _pooled(self, workspace: HostWorkspace) -> SandboxKernel:
         for _ in range(3):  # a kernel can die between being taken and being given its workspace
@@ -169,7 +187,9 @@ class ForkedSandbox:
         self._kernels = {kernel for kernel in self._kernels if kernel.alive}
         self._workspaces = {space: kernels for space, kernels in self._workspaces.items() if not space.closed}
         for space in [space for space in self._spare if space.closed]:
-            asyncio.ensure_future(self._spare.pop(space).close())
+            unused = asyncio.ensure_future(self._spare.pop(space).close())
+            self._endings.add(unused)
+            unused.add_done_callback(self._endings.discard)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -51,9 +51,7 @@ class SandboxKernel:
         context: The sandbox's zmq context.
     """
 
-    def __init__(
-        self, process: Process, config: SandboxConfig, context: zmq.Context[zmq.Socket[bytes]]
-    ) -> None:
+    def __init__(self, process: Process, config: SandboxConfig, context: zmq.Context[zmq.Socket[bytes]]) -> None:
         self.process = process
         self._config = config
         self._client = Client(context, process.prefix, process.key)
@@ -161,9 +159,8 @@ class SandboxKernel:
         return False
 
     async def _wait(self, cell: Cell, seconds: float) -> None:
-        await asyncio.wait(
-            {cell.done, self.process.exited}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-        )
+        ends: set[asyncio.Future[Any]] = {cell.done, self.process.exited}
+        await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
 
     def kill(self, why: str) -> None:
         """Kill the kernel; a cell that runs in it ends as `died` and says why."""

@@ -4,9 +4,11 @@ This file runs in the kernel's process. It must import nothing of this project b
 because nothing else of it is visible there.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import random
@@ -60,7 +62,7 @@ def _bounded(data: Mapping[str, Any]) -> dict[str, Any]:
     return kept or {"text/plain": "[display dropped: too large]"}
 
 
-class BoundedStream(OutStream):  # type: ignore[misc]
+class BoundedStream(OutStream):
     """`stdout` or `stderr` that sends the head of a cell's output at once and the tail at its end."""
 
     _cell: str | None = None
@@ -83,7 +85,7 @@ class BoundedStream(OutStream):  # type: ignore[misc]
     def write(self, string: str) -> int | None:
         """Write like any text stream; what is over the bound is kept for `finish` or dropped."""
         if not isinstance(string, str):
-            return super().write(string)  # for its TypeError
+            raise TypeError(f"write() argument must be str, not {type(string).__name__}")
         with self._buffer_lock:
             self._enter()
             head = string[: max(0, STREAM_CHARS - self._sent)]
@@ -122,17 +124,17 @@ class BoundedStream(OutStream):  # type: ignore[misc]
         self.session.send(self.pub_thread, "stream", content, parent=parent, ident=self.topic)
 
 
-class _Publisher(ZMQDisplayPublisher):  # type: ignore[misc]
+class _Publisher(ZMQDisplayPublisher):
     def publish(self, data: Any, metadata: Any = None, **kwargs: Any) -> None:
         super().publish(_bounded(data), metadata, **kwargs)
 
 
-class _DisplayHook(ZMQShellDisplayHook):  # type: ignore[misc]
+class _DisplayHook(ZMQShellDisplayHook):
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
         super().write_format_data(_bounded(format_dict), md_dict)
 
 
-class _Shell(ZMQInteractiveShell):  # type: ignore[misc]
+class _Shell(ZMQInteractiveShell):
     display_pub_class = Type(_Publisher)
     displayhook_class = Type(_DisplayHook)
 
@@ -146,9 +148,9 @@ class _Shell(ZMQInteractiveShell):  # type: ignore[misc]
             self.var_expand(cmd, depth=1), shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace",
         )  # fmt: skip
-        assert done.stdout is not None
-        for chunk in iter(lambda: done.stdout.read(4096), ""):
-            sys.stdout.write(chunk)
+        with done.stdout or contextlib.nullcontext(io.StringIO()) as output:
+            while chunk := output.read(4096):
+                sys.stdout.write(chunk)
         self.user_ns["_exit_code"] = done.wait()
 
     system_piped = system
@@ -157,7 +159,7 @@ class _Shell(ZMQInteractiveShell):  # type: ignore[misc]
         """Do nothing on `exit()`: the host decides when the kernel ends."""
 
 
-class _Kernel(IPythonKernel):  # type: ignore[misc]
+class _Kernel(IPythonKernel):
     shell_class = Type(_Shell)
 
     def __init__(self, **kwargs: Any) -> None:
@@ -182,7 +184,7 @@ class _Kernel(IPythonKernel):  # type: ignore[misc]
         return reply
 
 
-class _IOPub(IOPubThread):  # type: ignore[misc]
+class _IOPub(IOPubThread):
     """IOPub thread whose pipe from forked processes is a socket file instead of a TCP port."""
 
     pipe_path = ""
@@ -208,7 +210,7 @@ class _IOPub(IOPubThread):  # type: ignore[misc]
         return context, pipe_out
 
 
-class App(IPKernelApp):  # type: ignore[misc]
+class App(IPKernelApp):
     """`IPKernelApp` whose connection comes as an argument, not in a file, and is always ipc."""
 
     kernel_class = Type(_Kernel)
@@ -348,9 +350,7 @@ def _main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.path[0] = ""
     sys.modules["mappa_kernel_app"] = sys.modules["__main__"]
-    app = build(
-        request["connection"], workdir=request["workdir"], scratch=request["scratch"], seed=request["seed"]
-    )
+    app = build(request["connection"], workdir=request["workdir"], scratch=request["scratch"], seed=request["seed"])
     app.start()
 
 

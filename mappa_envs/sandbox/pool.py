@@ -115,10 +115,7 @@ class KernelPool(Generic[T]):
             except SandboxError:
                 # Whoever needs a kernel gets the error; trying again at once would only spin.
                 return
-            if self._closed:
-                await item.close()
-            else:
-                self._idle.append(item)
+            self._idle.append(item)
 
     async def close(self) -> None:
         """End what is idle and start nothing more. Safe to call twice."""

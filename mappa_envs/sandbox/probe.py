@@ -23,9 +23,7 @@ class Refusal:
     fix: str
 
 
-async def best_server(
-    config: SandboxConfig, layout: layouts.Layout
-) -> tuple[Server | None, tuple[Refusal, ...]]:
+async def best_server(config: SandboxConfig, layout: layouts.Layout) -> tuple[Server | None, tuple[Refusal, ...]]:
     """Start a server at the highest level that holds what it promises.
 
     Args:
@@ -66,9 +64,7 @@ def impossible(level: Level) -> str | None:
     return None
 
 
-async def _tried(
-    level: Level, config: SandboxConfig, layout: layouts.Layout
-) -> tuple[Server | None, str]:
+async def _tried(level: Level, config: SandboxConfig, layout: layouts.Layout) -> tuple[Server | None, str]:
     try:
         server = await Server.launch(level, config, layout)
     except (SandboxError, OSError) as error:

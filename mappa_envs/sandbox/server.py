@@ -83,6 +83,12 @@ class ServerProcess:
         """Return why it failed to start, if it did."""
         return self._failure
 
+    def signal(self, number: int) -> None:
+        """Send a signal to the kernel's own process; nothing happens if it has ended."""
+        for pidfd in self._pidfds[1:]:
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(pidfd, number)
+
     def kill(self) -> None:
         """Kill the kernel with all of its processes."""
         self._killed = True
@@ -257,9 +263,7 @@ class Server:
             why = reply.get("error") if reply is not None else said or "it ended or gave no answer"
             raise SandboxError("the kernel server did not start", got=str(why))
 
-    async def _order(
-        self, order: dict[str, Any], descriptors: tuple[int, ...] = ()
-    ) -> list[int]:
+    async def _order(self, order: dict[str, Any], descriptors: tuple[int, ...] = ()) -> list[int]:
         if self._control is None or not self.alive:
             raise SandboxError("the kernel server has ended", fix="open a new sandbox")
         async with self._order_lock:
@@ -276,7 +280,12 @@ class Server:
         return received
 
     async def spawn(
-        self, workspace: HostWorkspace | None = None, *, probe: bool = False, heartbeat: bool = False
+        self,
+        workspace: HostWorkspace | None = None,
+        *,
+        probe: bool = False,
+        heartbeat: bool = False,
+        like: ServerProcess | None = None,
     ) -> ServerProcess:
         """Fork a kernel and wait until it is set up.
 
@@ -284,6 +293,7 @@ class Server:
             workspace: Below level 3, where it will work.
             probe: Have it look around and report what it sees in `facts`.
             heartbeat: Answer on Jupyter's heartbeat channel, for stock clients.
+            like: A closed process whose sockets and key the new one takes over, for clients that stay connected.
 
         Raises:
             SandboxError: If it does not start.
@@ -292,6 +302,8 @@ class Server:
         # Random, so that a kernel of the same user cannot guess the way to another's sockets.
         name = secrets.token_hex(6) if self.level < Level.FULL else f"k{self._count}"
         key = secrets.token_hex(16)
+        if like is not None:
+            name, key = like.name, like.key.decode()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         process = ServerProcess(
             name, str(self.folder / "sockets" / name / "k"), key.encode(), Channel(ours), self.level

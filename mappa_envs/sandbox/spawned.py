@@ -20,7 +20,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 import zmq
 
 from mappa_envs.errors import SandboxError
@@ -33,8 +33,7 @@ _KERNEL_APP = Path(__file__).with_name("kernel_app.py")
 _WATCH_SECONDS = 0.25
 _STARTS_AT_ONCE = max(2, os.cpu_count() or 2)
 THREAD_LIMITS = {
-    name: "1"
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+    name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 }
 """Numerical libraries start one thread per core otherwise, and fail when a memory limit forbids the stacks."""
 

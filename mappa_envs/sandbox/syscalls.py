@@ -53,7 +53,7 @@ def _checked(result: int, what: str) -> None:
 
 
 def prctl(option: int, arg2: int = 0, arg3: int = 0) -> None:
-    """Call prctl(2).
+    """Set an attribute of this process with the system call of that name.
 
     Raises:
         OSError: If it fails.
@@ -81,7 +81,7 @@ def setns(descriptor: int, kind: int) -> None:
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
-    """Call mount(2).
+    """Mount a file system, or change a mount.
 
     Raises:
         OSError: Naming the target, if it fails.

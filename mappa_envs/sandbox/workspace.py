@@ -55,9 +55,7 @@ class HostWorkspace:
         """List the regular files; see `Workspace.files`."""
         root = self._open()
         found = await asyncio.to_thread(lambda: [(path, size) for path, size, _ in files.walk_regular(root)])
-        return sorted(
-            (FileInfo(files.escaped(path), size) for path, size in found), key=lambda info: info.path
-        )
+        return sorted((FileInfo(files.escaped(path), size) for path, size in found), key=lambda info: info.path)
 
     async def usage(self) -> int:
         """Return the bytes on disk of the regular files."""

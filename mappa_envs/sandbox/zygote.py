@@ -30,8 +30,9 @@ PRELOADED = (
     "numpy", "pandas", "scipy.stats", "scipy.optimize", "sklearn.ensemble", "sklearn.linear_model",
     "sklearn.model_selection", "sklearn.preprocessing", "sklearn.pipeline", "sklearn.compose", "sklearn.impute",
     "sklearn.metrics", "sklearn.neighbors", "sklearn.tree", "sympy", "matplotlib.pyplot",
-    "matplotlib_inline.backend_inline", "ipykernel.kernelapp", "jupyter_client.session", "zmq.eventloop.zmqstream", "IPython.core.pylabtools",
-    "mappa_envs.sandbox.kernel_app",
+    "matplotlib_inline.backend_inline",
+    "ipykernel.kernelapp", "jupyter_client.session", "zmq.eventloop.zmqstream",
+    "IPython.core.pylabtools", "mappa_envs.sandbox.kernel_app",
 )  # fmt: skip
 WORKSPACES = "/ws"
 _MESSAGE = 1 << 20
