@@ -66,7 +66,7 @@ def moments(values: Tensor, include: Tensor, keys: Sequence[Hashable], reduce: R
 
 
 def episode_means(values: Tensor, include: Tensor, rows: Sequence[Row], keys: Sequence[Hashable]) -> Tensor:
-    """Return, on the first included row of each episode and key, the mean of such rows; NaN elsewhere.
+    """Return, on the first row of each episode and key, the mean of its included rows; NaN elsewhere.
 
     An episode is played by one process, so this needs no reduction.
     """
@@ -74,11 +74,10 @@ def episode_means(values: Tensor, include: Tensor, rows: Sequence[Row], keys: Se
     weight = include.cpu().double()
     count, total = totals(names, [weight, _clean(values, include)], index, one_process)
     result = torch.full((len(rows),), torch.nan, dtype=torch.float64)
-    seen: set[int] = set()
-    for i, name in enumerate(index.tolist()):
-        if bool(include[i]) and name not in seen:
-            seen.add(name)
-            result[i] = total[name] / count[name]
+    places = index.tolist()
+    for name in range(len(names)):
+        first = places.index(name)
+        result[first] = total[name] / count[name]  # NaN if none is included
     return result
 
 

@@ -192,6 +192,26 @@ def test_dr_mas_can_count_each_episode_once() -> None:
     assert by_episode == pytest.approx([-0.4 / std, -0.2 / std, 0.3 / std], rel=1e-4)
 
 
+def test_dr_mas_by_episode_leaves_failed_actions_out_and_needs_two_episodes() -> None:
+    # Task 0 as above, with a failed first action in episode 1. Task 1: all actions of its second episode failed.
+    rows = [
+        make_row(0.0, turn=0),
+        make_row(0.2, turn=1),
+        make_row(1.0, turn=0, episode=1, status="failed"),
+        make_row(0.7, turn=1, episode=1),
+        *(make_row(reward, turn=turn, episode=2, group=1) for turn, reward in enumerate((0.1, 0.9))),
+        make_row(0.5, episode=3, group=1, status="failed"),
+    ]
+    got = DrMAS(kl="none", unit="episode").advantages(TokenBatch.from_rows(rows))[:, 0].tolist()
+    std = math.sqrt(0.18)
+    assert got == pytest.approx([-0.4 / std, -0.2 / std, 0, 0.3 / std, 0, 0, 0], rel=1e-4)
+
+
+def test_reinforce_pp_discounts_within_the_action() -> None:
+    got = ReinforcePP(kl="none", scope=None, gamma=0.5).advantages(TokenBatch.from_rows([make_row(0.8, 3)]))
+    assert got[0].tolist() == pytest.approx([0.2, 0.4, 0.8])
+
+
 def test_the_agent_scope_does_not_reward_an_agent_for_having_the_kinder_judge() -> None:
     rows = [make_row(r, agent="solver_0") for r in (0.7, 0.9)]
     rows += [make_row(r, agent="coder_0") for r in (0.1, 0.3)]
