@@ -51,7 +51,7 @@ class Gold:
     """As given."""
     answer: Answer
     choice: str | None = None
-    """The letter, where the accepted answer is a multiple choice."""
+    """The letter of a multiple choice; `answer` is then its value if one is given (`(C) 12`), else the letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,16 +180,21 @@ def _decide(extraction: Extraction, accepted: list[Gold], policy: GradingPolicy,
     if answer is None:
         return Comparison("incorrect", "the answer is empty")
     letter, value = _choice(tidied, policy.choice_letters)
-    if value and not any(gold.choice for gold in accepted):
-        answer = read(value) or answer
+    answer = (read(value) if value else None) or answer
     if policy.integer_range is not None and (wrong := _outside(answer, policy.integer_range)):
         return Comparison("incorrect", wrong)
     comparer = Comparer(policy, ask)
     results: list[Comparison] = []
     for gold in accepted:
-        if gold.choice is not None:
-            why = "not one choice letter" if letter is None else f"chose {letter}"
-            results.append(Comparison("correct" if letter == gold.choice else "incorrect", why))
+        only_letter = gold.choice is not None and gold.answer == Expression(gold.choice)
+        if gold.choice is None:
+            results.append(comparer.compare(gold.answer, answer))
+        elif letter is not None and letter != gold.choice:
+            results.append(Comparison("incorrect", f"chose {letter}"))
+        elif letter is not None and (only_letter or not value):
+            results.append(Comparison("correct", f"chose {letter}"))
+        elif only_letter:
+            results.append(Comparison("incorrect", "not one choice letter"))
         else:
             results.append(comparer.compare(gold.answer, answer))
         if results[-1].verdict == "correct":
@@ -220,8 +225,8 @@ def _read_gold(text: str, policy: GradingPolicy) -> Gold:
     tidied = tidy(inner[:MAX_RAW_CHARS])
     if tidied.casefold() in _NO_ANSWER or len(tidied) > policy.max_chars or "\\boxed" in tidied:
         raise _gold_error(text, f"expected 1 to {policy.max_chars} characters of mathematics")
-    letter = tidied if len(tidied) == 1 and tidied in policy.choice_letters else None
-    answer = read(tidied)
+    letter, value = _choice(tidied, policy.choice_letters)
+    answer = read(value or tidied)
     if answer is None or (any(c in tidied for c in "()[]{}") and not matching(tidied)):
         raise _gold_error(text, "its brackets do not match")
     if policy.integer_range is not None and (wrong := _outside(answer, policy.integer_range)):

@@ -15,7 +15,7 @@ MAX_BITS = 200_000
 """Size of an integer, or of a fraction's numerator or denominator, on the way."""
 MAX_ITEMS = 100_000
 """Elements of a range, list, set or text."""
-MAX_STEPS = 150_000
+MAX_STEPS = 100_000
 """Budget of one evaluation: one per node visited and element handled, plus the cost of long integers."""
 MAX_MODULUS_BITS = 1_024
 MAX_ROUND_DIGITS = 1_000
@@ -180,7 +180,7 @@ class BoundedArithmetic:
         # of them and a quadratic greatest common divisor.
         self.spend((bits // _BITS_PER_STEP) * (1 + bits // 20_000))
         if any(isinstance(value, Fraction) for value in values):
-            self.spend(2 + (bits // 512) ** 2 // 4)
+            self.spend(4 + (bits // 512) ** 2 // 2)
 
     # Operators
 
@@ -352,7 +352,7 @@ class BoundedArithmetic:
         """Pay for a product that is built factor by factor up to a length in bits."""
         _check_bits(bits)
         self.spend(min(factors, MAX_STEPS + 1) // 16)
-        self.spend(factors * bits // (_BITS_PER_STEP * 8))
+        self.spend(factors * bits // (_BITS_PER_STEP * 4))
 
     def _isqrt(self, n: Any) -> int:
         _integers(n)

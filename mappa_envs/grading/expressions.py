@@ -132,6 +132,8 @@ class _Evaluator(EvalWithCompoundTypes):
             ast.GeneratorExp: self._eval_comprehension,
         }
         self._scopes: list[dict[str, Any]] = []
+        # How many times more the place that is being evaluated will be reached by the loops around it.
+        self._repeats = 1
 
     def _eval(self, node: ast.AST) -> Any:
         self._bounded.spend(1)
@@ -212,7 +214,7 @@ class _Evaluator(EvalWithCompoundTypes):
         scope: dict[str, Any] = {}
         self._scopes.append(scope)
         try:
-            self._run_loops(node.elt, node.generators, scope, values, 1)
+            self._run_loops(node.elt, node.generators, scope, values)
         finally:
             self._scopes.pop()
         if isinstance(node, ast.SetComp):
@@ -226,25 +228,28 @@ class _Evaluator(EvalWithCompoundTypes):
         loops: Sequence[ast.comprehension],
         scope: dict[str, Any],
         values: list[Any],
-        outer: int,
     ) -> None:
         if not loops:
             values.append(self._eval(element))
             return
         loop, inner = loops[0], loops[1:]
         items = self._bounded.sized(self._eval(loop.iter))
-        # Nested loops that cannot be paid for are refused before they have used the budget up.
-        if outer * len(items) > self._bounded.steps:
+        outer = self._repeats
+        # Nested loops that cannot be paid for are refused before they have used the budget up; an iteration
+        # takes at least two steps.
+        if 2 * outer * len(items) > self._bounded.steps:
             raise ExpressionError(
                 "the loops take too long",
-                expected=f"at most {self._bounded.steps} more iterations",
+                expected=f"at most {self._bounded.steps // 2} more iterations",
                 got=f"{outer * len(items)}",
             )
         for done, item in enumerate(items):
             self._bounded.spend(1)
+            self._repeats = outer * (len(items) - done)
             self._bind(loop.target, item, scope)
             if all(self._eval(test) for test in loop.ifs):
-                self._run_loops(element, inner, scope, values, outer * (len(items) - done))
+                self._run_loops(element, inner, scope, values)
+        self._repeats = outer
 
     def _bind(self, target: ast.expr, value: Any, scope: dict[str, Any]) -> None:
         if isinstance(target, ast.Name):

@@ -9,6 +9,7 @@ started at once, so that the next question seldom waits. All of it works from th
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import select
@@ -115,10 +116,8 @@ class _Worker:
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                try:
+                with contextlib.suppress(OSError):  # Unsent bytes for a process that is gone.
                     pipe.close()
-                except OSError:
-                    pass  # Unsent bytes for a process that is gone.
 
 
 class AlgebraPool:
@@ -131,8 +130,8 @@ class AlgebraPool:
             size: Most workers at a time, at least 1; each takes about 100 MB.
         """
         self.size = size
+        self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
-        self._count = 0
         self._closed = False
         self._owner = os.getpid()
         self._free = threading.Condition()
@@ -168,65 +167,58 @@ class AlgebraPool:
     def warm_up(self) -> None:
         """Start all workers without waiting for them."""
         with self._free:
-            while self._count < self.size and not self._closed:
-                self._idle.append(_Worker())
-                self._count += 1
+            while len(self._workers) < self.size and not self._closed:
+                self._idle.append(self._start())
             self._free.notify_all()
 
     def close(self) -> None:
-        """Kill the idle workers; those in use go when their question ends. The pool answers nothing after this."""
+        """Kill all workers; questions that are being worked on and later ones are undecided."""
         if os.getpid() != self._owner:
             return  # A forked child must not end its parent's workers.
         with self._free:
             self._closed = True
+            for worker in self._workers:
+                worker.process.kill()
             idle, self._idle = self._idle, []
-            self._count -= len(idle)
+            for worker in idle:
+                self._end(worker)
             self._free.notify_all()
-        for worker in idle:
-            worker.close()
 
     def worker_pids(self) -> list[int]:
-        """Return the process ids of the idle workers."""
+        """Return the process ids of all workers."""
         with self._free:
-            return [worker.process.pid for worker in self._idle]
+            return [worker.process.pid for worker in self._workers]
+
+    def _start(self) -> _Worker:
+        worker = _Worker()
+        self._workers.append(worker)
+        return worker
+
+    def _end(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        worker.close()
 
     def _acquire(self) -> _Worker | None:
         with self._free:
-            while True:
-                if self._closed:
-                    return None
+            while not self._closed:
                 if self._idle:
                     # Workers that are ready stand last.
                     return self._idle.pop()
-                if self._count < self.size:
-                    self._count += 1
-                    break
+                if len(self._workers) < self.size:
+                    return self._start()
                 self._free.wait()
-        try:
-            return _Worker()
-        except BaseException:
-            with self._free:
-                self._count -= 1
-                self._free.notify()
-            raise
+            return None
 
     def _release(self, worker: _Worker, usable: bool) -> None:
-        if not usable:
-            worker.close()
         with self._free:
-            if self._closed or not usable:
-                self._count -= 1
-            else:
+            if usable and not self._closed:
                 self._idle.append(worker)
-            if not usable and not self._closed:
-                try:
-                    self._idle.insert(0, _Worker())
-                    self._count += 1
-                except OSError:
-                    pass  # The next question tries again, and reports it.
+            else:
+                self._end(worker)
+                if not self._closed:
+                    with contextlib.suppress(OSError):  # The next question tries again, and reports it.
+                        self._idle.insert(0, self._start())
             self._free.notify()
-        if usable and self._closed:
-            worker.close()
 
 
 _lock = threading.Lock()
