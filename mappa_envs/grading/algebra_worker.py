@@ -154,8 +154,6 @@ def compare(gold_text: str, answer_text: str, tolerance: str | None) -> tuple[st
     gold = _parse(gold_text)
     if gold is None:
         return "gold_unparsable", "the accepted answer is not readable as LaTeX mathematics"
-    if not answer_text:
-        return "equal", "readable"
     answer = _parse(answer_text)
     if answer is None:
         return "answer_unparsable", "the answer is not readable as LaTeX mathematics"

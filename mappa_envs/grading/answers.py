@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,7 +23,7 @@ from mappa_envs.grading.extract import Extraction, extract_answer
 from mappa_envs.grading.latex import matching, tidy
 from mappa_envs.grading.policy import AIME_POLICY, DEFAULT_POLICY, GradingPolicy
 from mappa_envs.grading.pool import Question, Reply, shared_pool
-from mappa_envs.grading.reading import Answer, Equation, Expression, Quantity, read
+from mappa_envs.grading.reading import Answer, Collection, Equation, Expression, Quantity, read
 
 DEADLINE_SECONDS = 1.0
 """Hard bound on the algebra of one `grade` call, over all accepted answers and parts."""
@@ -80,7 +80,7 @@ def parse_gold(text: str, policy: GradingPolicy = DEFAULT_POLICY) -> tuple[Gold,
     """
     golds = _golds(text, policy)
     for gold in golds:
-        if gold.choice is None and (question := _needs_check(gold.answer)) is not None:
+        for question in _self_checks(gold.answer):
             reply, _ = shared_pool().ask(question, _LOAD_SECONDS)
             if reply.outcome != "equal":
                 raise _gold_error(gold.text, reply.reason)
@@ -243,12 +243,13 @@ def _gold_error(text: str, why: str) -> TaskError:
     )
 
 
-def _needs_check(answer: Answer) -> Question | None:
-    if isinstance(answer, Expression) and not answer.text.isalpha():
-        return Question(answer.text, "")
-    if isinstance(answer, Equation):
-        return Question(answer.text, "")
-    return None
+def _self_checks(answer: Answer) -> Iterator[Question]:
+    """Yield what the algebra system must find equal to itself for an accepted answer to be of any use."""
+    if isinstance(answer, Collection):
+        for item in answer.items:
+            yield from _self_checks(item)
+    elif isinstance(answer, Equation) or (isinstance(answer, Expression) and not answer.text.isalpha()):
+        yield Question(answer.text, answer.text)
 
 
 def _outside(answer: Answer, bounds: tuple[int, int]) -> str:

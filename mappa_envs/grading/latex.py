@@ -60,6 +60,7 @@ _SYNONYMS = [
     (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
     (re.compile(r"\\[dt]binom(?![A-Za-z])"), r"\\binom"),
     (re.compile(r"(?<![A-Za-z\\])C\((\d{1,9}), ?(\d{1,9})\)"), r"\\binom{\1}{\2}"),
+    (re.compile(r"\\varnothing(?![A-Za-z])|\\\{\s*\\\}"), r"\\emptyset "),
     (re.compile(r"\\langle(?![A-Za-z])"), "("),
     (re.compile(r"\\rangle(?![A-Za-z])"), ")"),
     (re.compile(r"\\(?:text)?color\s*\{[a-z]{1,20}\}"), ""),

@@ -28,7 +28,9 @@ _MATRIX = re.compile(r"\\begin\{([pbB]?matrix|array)\}(?:\{[lcr| ]*\})?(.*)\\end
 _MEMBER = re.compile(r"[A-Za-z]\s*\\in(?![A-Za-z])\s*")
 _COMMA = re.compile(r",|;|\\text\{\s*(?:and|or)\s*\}|(?<![A-Za-z\\])(?:and|or)(?![A-Za-z])")
 _CUP = re.compile(r"\\cup(?![A-Za-z])")
-_EQUALS = re.compile(r"(?<![<>!:\\])=")
+_EQUALS = re.compile(r"(?<![<>!:\\])=|\\equiv(?![A-Za-z])")
+_PLUS_MINUS = re.compile(r"\\pm(?![A-Za-z])")
+_SUCH_THAT = re.compile(r"\\mid(?![A-Za-z])|\||:")
 _APPROX = re.compile(r"\\(?:approx|simeq|sim)(?![A-Za-z])")
 _ORDER = re.compile(r"\\le(?![A-Za-z])|\\ge(?![A-Za-z])|<|>")
 _ROW = re.compile(r"\\\\(?:\[[^\]]*\])?")
@@ -78,8 +80,10 @@ class Equation:
 
     @property
     def variable(self) -> str | None:
-        """The name on the left of an assignment such as `x = 5`, without spaces."""
-        return self.sides[0].replace(" ", "") if _VARIABLE.fullmatch(self.sides[0]) else None
+        """What is on the left of an assignment such as `x = 5` or `(x, y) = (2, 3)`, without spaces."""
+        left = self.sides[0].replace(" ", "")
+        names = left[1:-1].split(",") if left.startswith("(") and left.endswith(")") else [left]
+        return left if all(_VARIABLE.fullmatch(name) for name in names) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,9 @@ def _structure(text: str, depth: int) -> Answer | None:
 def _bracketed(text: str, depth: int) -> Answer | None:
     if text.startswith("\\{") and text.endswith("\\}") and matching(text).get(0) == len(text) - 2:
         inner = text[2:-2].strip()
+        described = split_top(inner, _SUCH_THAT)
+        if len(described) == 2 and (_VARIABLE.fullmatch(described[0]) or _MEMBER.match(described[0])):
+            return read(described[1], depth + 1)
         return _collection(text, "set", "", split_top(inner, _COMMA), depth) if inner else Expression(text)
     if text[0] in "([" and text[-1] in ")]" and matching(text).get(0) == len(text) - 1:
         parts = split_top(text[1:-1], _COMMA)
@@ -205,8 +212,8 @@ def _interval(text: str, sides: list[str], signs: list[str], depth: int) -> Answ
 
 
 def _rest(text: str, depth: int) -> Answer:
-    if text.count("\\pm") == 1 and "\\mp" not in text:
-        both = [text.replace("\\pm", sign).strip() for sign in ("+", "-")]
+    if len(_PLUS_MINUS.findall(text)) == 1 and "\\mp" not in text:
+        both = [_PLUS_MINUS.sub(sign, text).strip() for sign in ("+", "-")]
         return _collection(text, "list", "", both, depth)
     if _WORDS.fullmatch(text) and _NAME.fullmatch(text):
         return Words(text)

@@ -55,6 +55,7 @@ _PERCENT = re.compile(r"\s*(?:\\?%|\\text\{\s*(?:\\?%|percent)\s*\}|(?<![A-Za-z]
 _CURRENCY = re.compile(r"^([-+]?)\s*(\\\$|\\text\{\\?\$\}|[€£¥₹])\s*([-+]?)")
 _CURRENCIES = {"€": "euro", "£": "pound sterling", "¥": "yen", "₹": "rupee"}
 _DEGREES = re.compile(r"\s*\^\{\\circ\}\s*(?:[CF]|\\text\{\s*[CF]\s*\}|\\mathrm\{\s*[CF]\s*\})?$")
+_MODULUS = re.compile(r"\s*(?:\\pmod\s*|\(?\s*\\[bp]?mod(?![A-Za-z])\s*)\{?(\d+)\}?\s*\)?$")
 _POWER = r"(?:\^\{?[23]\}?)?"
 _TEXT_GROUP = re.compile(r"\s*\\(?:text|textrm|textbf|mathrm|mbox|rm|operatorname)\s*\{([^{}]*)\}\s*(\^\{?[23]\}?)?$")
 _PLAIN = re.compile(rf"(\s+|(?<=[\d}})]))((?:[A-Za-z]+\.?{_POWER}(?:\s*/\s*|\s+)){{0,3}}[A-Za-z]+\.?{_POWER})$")
@@ -81,6 +82,8 @@ def split_unit(text: str, *, known_only: bool = False) -> tuple[str, str | None,
     if currency := _CURRENCY.match(text):
         sign = currency.group(1) or currency.group(3)
         return sign + text[currency.end() :].strip(), _CURRENCIES.get(currency.group(2), "dollar"), False
+    if modulus := _MODULUS.search(tail):
+        return (head + tail[: modulus.start()]).strip(), f"mod {modulus.group(1)}", False
     if degrees := _DEGREES.search(tail):
         return (head + tail[: degrees.start()]).strip(), "deg", False
     if group := _TEXT_GROUP.search(tail):

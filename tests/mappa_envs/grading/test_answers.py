@@ -110,6 +110,17 @@ EQUAL = [
     ("7", "\uff17"),
     ("7/2", "3\u00bd"),
     ("x^2", "x\u00b2"),
+    ("(x,y)=(2,-3)", "(2,-3)"),
+    ("(2,-3)", "x=2, y=-3"),
+    ("33", "33 \\pmod{1000}"),
+    ("3 \\pmod 7", "x \\equiv 3 \\pmod{7}"),
+    ("(3,\\infty)", "\\{x : x > 3\\}"),
+    ("\\{x \\in \\mathbb{R} \\mid x>3\\}", "x>3"),
+    ("\\emptyset", "\\varnothing"),
+    ("\\frac{n(n+1)}{2}", "\\binom{n+1}{2}"),
+    ("12 \\text{ ways}", "\\text{12 ways}"),
+    ("33", "m+n=33"),
+    ("1.2 \\times 10^3", "1,200"),
 ]
 
 DIFFERENT = [
@@ -151,6 +162,10 @@ DIFFERENT = [
     ("5", "Evelyn"),
     ("5", "\\frac{0}{0}"),
     ("5", "\\frac{"),
+    ("3 \\pmod 7", "3 \\pmod 8"),
+    ("7", "7 \\text{ or } 8"),
+    ("x+y=3", "x+y=4"),
+    ("12", "twelve"),
 ]
 
 
@@ -292,7 +307,10 @@ def test_several_accepted_answers_in_one_text_are_separate() -> None:
     assert [gold.text for gold in golds] == ["080", "081"]
 
 
-@pytest.mark.parametrize("text", ["", "  ", "nan", "None", "?", "\\frac{1}{", "(1,2", "\\frac{}{}{}", "1" * 5000])
+@pytest.mark.parametrize(
+    "text",
+    ["", "  ", "nan", "None", "?", "\\frac{1}{", "(1,2", "\\frac{}{}{}", "1" * 5000, "\\gcd(4,6)", "(1, \\frac{x})"],
+)
 def test_an_unreadable_accepted_answer_is_an_error_at_load(text: str) -> None:
     with pytest.raises(TaskError, match="cannot be read"):
         parse_gold(text)
