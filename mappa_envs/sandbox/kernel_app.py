@@ -7,6 +7,7 @@ because nothing else of it is visible there.
 # ruff: noqa: E402
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import json
@@ -15,6 +16,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -73,11 +75,46 @@ class BoundedStream(OutStream):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._tail: deque[str] = deque()
+        self._header: Any = None
+        self._mark = b"\0" + os.urandom(16)
+        self._drained = threading.Event()
         super().__init__(*args, **kwargs)
 
+    def _watch_pipe_fd(self) -> None:
+        """Forward what is written to the file descriptor itself, by other programs and C libraries.
+
+        A mark in the stream tells `finish` that all before it has been forwarded: ipykernel would let the rest of
+        one cell's output run into the next cell.
+        """
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        held = b""
+        with contextlib.suppress(OSError):
+            while self._should_watch and (data := os.read(self._fid, 65536)):
+                *ended, held = (held + data).split(self._mark)
+                for part in ended:
+                    self._forward(decoder.decode(part, final=True))
+                    self._drained.set()
+                keep = next((n for n in range(len(self._mark) - 1, 0, -1) if held.endswith(self._mark[:n])), 0)
+                ready, held = held[: len(held) - keep], held[len(held) - keep :]
+                self._forward(decoder.decode(ready))
+
+    def _forward(self, text: str) -> None:
+        if text:
+            self.write(text)
+
+    def _drain_descriptor(self) -> None:
+        self._drained.clear()
+        with contextlib.suppress(OSError, AttributeError):  # the cell may have closed it
+            os.write(self._original_stdstream_fd, self._mark)
+            self._drained.wait(0.5)
+
     def _enter(self) -> None:
-        cell = self.parent_header.get("msg_id")
-        if cell != self._cell:
+        header = self.parent_header
+        if header is not self._header:
+            self._header = header
+            cell = header.get("msg_id")
+            if cell == self._cell:
+                return
             self._cell, self._sent, self._flushes = cell, 0, 0
             self._tail.clear()
             self._tail_chars = self._dropped = 0
@@ -112,6 +149,7 @@ class BoundedStream(OutStream):
 
     def finish(self) -> None:
         """Send the kept tail with the number of dropped characters; called when a cell ends."""
+        self._drain_descriptor()
         if self._flushes > STREAM_FLUSHES or self._tail:
             super().flush()
         if not self._tail:
@@ -188,6 +226,17 @@ class _IOPub(IOPubThread):
     """IOPub thread whose pipe from forked processes is a socket file instead of a TCP port."""
 
     pipe_path = ""
+
+    def send_multipart(self, *args: Any, **kwargs: Any) -> None:
+        """Send at once when already on the IOPub thread.
+
+        ipykernel queues it again, so that `print(..., flush=True)` returns before the text is out, and a cell that
+        then holds the interpreter's lock for ever takes the text with it.
+        """
+        if threading.current_thread() is self.thread:
+            self._really_send(*args, **kwargs)
+        else:
+            super().send_multipart(*args, **kwargs)
 
     def _setup_pipe_in(self) -> None:
         import zmq

@@ -135,6 +135,8 @@ def environment(layout: Layout, code: str, tmp: str) -> dict[str, str]:
         # pyarrow, which pandas imports where it is installed, would start a thread before the first fork.
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
         "JOBLIB_MULTIPROCESSING": "0",
+        "PIP_NO_INDEX": "1",  # so that an attempt fails at once instead of retrying without a network
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         **dict.fromkeys(one_thread, "1"),
     }
 

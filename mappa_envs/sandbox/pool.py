@@ -13,6 +13,7 @@ from mappa_envs.errors import SandboxError
 
 STARTS_AT_ONCE = max(2, os.cpu_count() or 2)
 """Starting a kernel is work of one core; more at once only makes each slower."""
+REFILL_SECONDS = 0.05
 
 
 class Startable(Protocol):
@@ -106,6 +107,9 @@ class KernelPool(Generic[T]):
             await asyncio.wait({self._refill})
 
     async def _fill(self) -> None:
+        if self._idle:
+            # Whoever just took one is about to use it: do not compete with that.
+            await asyncio.sleep(REFILL_SECONDS)
         while len(self._idle) < self._min_idle and not self._closed:
             if self._waiting:
                 await asyncio.sleep(0.02)
