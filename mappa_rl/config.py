@@ -122,6 +122,8 @@ class EvalConfig(Config):
     """Sampling temperature; 0 is greedy."""
     every: int = Field(default=0, ge=0)
     """Evaluate after every so many steps; 0: only before and after training."""
+    contamination: Literal["error", "warn", "off"] = "error"
+    """What to do when held-out maths tasks are among the training tasks: refuse to train, warn, or not look."""
 
 
 class TrainConfig(Config):

@@ -17,4 +17,25 @@ class CheckpointError(MappaError, RuntimeError):
     """A run folder or checkpoint is missing, incomplete or corrupt."""
 
 
-__all__ = ["CheckpointError", "ConfigError", "MappaError", "PolicyError", "TrainingError"]
+class EvaluationError(MappaError, RuntimeError):
+    """Episodes or results of an evaluation are damaged, of other settings or of other tasks."""
+
+
+class ContaminationError(MappaError, ValueError):
+    """Held-out tasks are among the training tasks."""
+
+
+class ContaminationWarning(UserWarning):
+    """Held-out tasks are among the training tasks, and the run goes on by its settings."""
+
+
+__all__ = [
+    "CheckpointError",
+    "ConfigError",
+    "ContaminationError",
+    "ContaminationWarning",
+    "EvaluationError",
+    "MappaError",
+    "PolicyError",
+    "TrainingError",
+]

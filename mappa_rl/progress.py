@@ -9,7 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from mappa_rl.evaluate import Evaluation
+from mappa_envs.tasks.math.contamination import ContaminationReport
+from mappa_rl.eval_run import Measured
+from mappa_rl.evaluate import NO_AGENT, UNCLEAR, Evaluation
 from mappa_rl.trainer import TrainResult
 
 
@@ -21,23 +23,61 @@ def new_run_dir(parent: Path) -> Path:
 
 
 def evaluation_table(result: Evaluation) -> Table:
-    """Return success per task kind and mean score per agent as a table."""
+    """Return avg@k, pass@k, majority@k and success per task kind as a table."""
+    k = result.samples
     table = Table(
         "what",
         "value",
         box=None,
         header_style="bold",
-        title=f"{result.tasks} held-out tasks x {result.samples}",
+        title=f"{result.tasks} held-out tasks x {k}",
     )
+    table.add_row(f"success (avg@{k})", str(result.success))
+    for size, interval in result.pass_at.items():
+        if size > 1:
+            table.add_row(f"pass@{size}", str(interval))
+    if result.majority is not None and k > 1:
+        table.add_row(f"majority@{k}", str(result.majority))
     for kind, share in result.by_kind.items():
         table.add_row(f"success: {kind}", f"{100 * share:.1f} %")
-    for agent, score in result.scores.items():
-        table.add_row(f"mean score: {agent}", f"{score:.2f} / 10")
     if result.undecided:
         table.add_row("undecided by the grader", str(result.undecided))
     if result.failed:
         table.add_row("lost by the sandbox", str(result.failed))
     return table
+
+
+def agent_table(result: Evaluation) -> Table:
+    """Return per agent the mean score, how often it was the first to go wrong, and shares of failures, as a table."""
+    failures = sum(result.faults.values())
+    table = Table("agent", box=None, header_style="bold")
+    for title in ("mean score", f"first fault in {failures} failures", "unscored", "truncated"):
+        table.add_column(title, justify="right")
+    for name, agent in result.agents.items():
+        score = "-" if agent.score is None else f"{agent.score:.2f} / 10"
+        shares = (f"{100 * agent.failed:.1f} %", f"{100 * agent.truncated:.1f} %")
+        table.add_row(name, score, str(result.faults.get(name, 0)), *shares)
+    for name in (NO_AGENT, UNCLEAR):
+        if name in result.faults:
+            table.add_row(f"({name})", "", str(result.faults[name]), "", "")
+    return table
+
+
+def print_evaluation(console: Console, measured: Measured) -> None:
+    """Print a measured team: transcripts, tables, success, and where everything is."""
+    for text in measured.transcripts:
+        console.print(text, markup=False)
+        console.print()
+    result = measured.evaluation
+    console.print(evaluation_table(result))
+    console.print(agent_table(result))
+    console.print(f"held-out success: {result.success}", style="bold")
+    if measured.found:
+        done = sum(task.samples for task in result.by_task.values()) + result.failed
+        console.print(
+            f"{measured.found} of {done} episodes were in {measured.log} already (--fresh plays all anew)", markup=False
+        )
+    console.print(f"the result is in {measured.file}, its episodes in {measured.log}", markup=False)
 
 
 class TrainProgress:
@@ -52,7 +92,10 @@ class TrainProgress:
         self._console, self._steps = console, steps
 
     def __call__(self, kind: str, record: dict[str, Any]) -> None:
-        """Print an evaluation or a step."""
+        """Print an evaluation, a step, or what was found before the run."""
+        if kind == "contamination":
+            self._contamination(record["report"])
+            return
         if kind == "eval":
             self._console.print(
                 f"step {record['step']:>3}  held-out success {record['evaluation'].success}", style="bold"
@@ -65,10 +108,19 @@ class TrainProgress:
             f"step {record['step']:>3}/{self._steps}  success {100 * record['success']:5.1f} %   score: {scores}"
         )
 
+    def _contamination(self, report: ContaminationReport) -> None:
+        if not report.clean:
+            self._console.print(
+                f"note: {len(report.eval_ids)} of {report.eval_size} held-out tasks are like one of "
+                f"{report.train_size} training tasks, with equal numbers and answers (contamination.json names them)"
+            )
+
     def finish(self, result: TrainResult) -> None:
         """Print the result."""
         if result.before and result.after:
             gain = 100 * (result.after.success.mean - result.before.success.mean)
             self._console.print(f"held-out success before: {result.before.success}", style="bold")
             self._console.print(f"held-out success after:  {result.after.success}  ({gain:+.1f} points)", style="bold")
+        if result.comparison:
+            self._console.print(f"after against before:    {result.comparison}", style="bold")
         self._console.print(f"{result.seconds:.0f} s; everything is in {result.run_dir}")

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,22 @@ from mappa_envs.team_env import TeamEnv
 from mappa_rl.algorithms import Algorithm, TokenBatch, make_algorithm
 from mappa_rl.checkpoint import checkpoint_folder, latest_checkpoint, load_checkpoint, save_checkpoint
 from mappa_rl.config import TrainConfig, dump_config
+from mappa_rl.contamination import refuse_contamination
 from mappa_rl.errors import CheckpointError, ConfigError, TrainingError
-from mappa_rl.evaluate import Evaluation, eval_specs, evaluate
+from mappa_rl.eval_result import task_digest, write_result
+from mappa_rl.evaluate import Evaluation, compare, eval_specs, evaluate
 from mappa_rl.policy.base import Sampling
 from mappa_rl.policy.loading import load_base
 from mappa_rl.policy.lora_team import LoraTeam
+from mappa_rl.records import EpisodeRecord
 from mappa_rl.report.curve import learning_curve
 from mappa_rl.report.metrics import MetricsWriter
 from mappa_rl.rollout.collector import Collector, Episode, EpisodeSpec, derive_seed, rows_of
 from mappa_rl.rollout.row import Row
+from mappa_rl.stats import PairedComparison
 from mappa_rl.update import update_agent
 
-_TRAIN, _EVAL = 1, 2
+_TRAIN = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +43,14 @@ class TrainResult:
     run_dir: Path
     before: Evaluation | None
     after: Evaluation | None
+    comparison: PairedComparison | None
+    """After against before, on the same tasks and seeds."""
     seconds: float
     """Wall time of the whole run."""
 
 
 Report = Callable[[str, dict[str, Any]], None]
-"""Called with `eval` or `step` and a record, for progress displays."""
+"""Called with `contamination`, `eval` or `step` and a record, for progress displays."""
 
 
 class Trainer:
@@ -63,6 +69,7 @@ class Trainer:
         ConfigError: If the folder is in use.
         PolicyError: If the model cannot be loaded.
         CheckpointError: If there is nothing to resume.
+        ContaminationError: If held-out tasks are training tasks, unless `eval.contamination` allows it.
     """
 
     def __init__(
@@ -77,10 +84,13 @@ class Trainer:
                 fix="choose another run_dir, or resume the run in it",
             )
         run_dir.mkdir(parents=True, exist_ok=True)
+        # Cheap things first: a misspelt setting must not wait for a large model to load.
+        self.algorithm: Algorithm = make_algorithm(config.algorithm.name, **config.algorithm.kwargs)
         self._train_env = self._env("train")
         self._eval_env = self._env("eval") if config.eval.tasks else self._train_env
+        if config.eval.tasks:
+            self._check_contamination()
         self.team = make_team(config, self._train_env.possible_agents)
-        self.algorithm: Algorithm = make_algorithm(config.algorithm.name, **config.algorithm.kwargs)
         self.optimizers = {
             agent: torch.optim.AdamW(
                 self.team.parameters(agent),
@@ -123,7 +133,8 @@ class Trainer:
         collector.close()
         self.team.save(self.run_dir / "adapters")
         after = evals[-1][1] if evals and evals[-1][0] > 0 else None
-        result = TrainResult(self.run_dir, self._before, after, time.monotonic() - started)
+        comparison = compare(after, self._before) if after and self._before else None
+        result = TrainResult(self.run_dir, self._before, after, comparison, time.monotonic() - started)
         self._write_summary(result)
         return result
 
@@ -200,13 +211,27 @@ class Trainer:
         collector = Collector(lambda: self._env("eval"), self.team, concurrency=config.rollout.concurrency)
         sampling = Sampling(temperature=config.eval.temperature, max_new_tokens=config.policy.max_new_tokens)
         specs = eval_specs(config.eval.tasks, config.eval.samples, self._eval_env.tasks.size)
-        result, episodes = evaluate(collector, specs, sampling, seed=derive_seed(config.seed, _EVAL))
+        result, episodes = evaluate(collector, specs, sampling, seed=config.seed)
         collector.close()
         write_transcripts(self.run_dir / "transcripts" / f"eval-{step:06d}.jsonl", episodes)
-        record = {"step": step, **result.to_json()}
-        (self.run_dir / f"eval-{step:06d}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        digest = task_digest(self._eval_env.tasks, specs)
+        write_result(self.run_dir / f"eval-{step:06d}.json", result, {"step": step, "tasks_sha256": digest})
         self.report("eval", {"step": step, "evaluation": result})
         return result
+
+    def _check_contamination(self) -> None:
+        config = self.config
+        report = refuse_contamination(
+            self._train_env.tasks,
+            self._eval_env.tasks,
+            train_tasks=config.steps * config.rollout.tasks_per_step,
+            eval_tasks=config.eval.tasks,
+            mode=config.eval.contamination,
+        )
+        if report is not None:
+            text = json.dumps(asdict(report), indent=2)
+            (self.run_dir / "contamination.json").write_text(text + "\n", encoding="utf-8")
+            self.report("contamination", {"report": report})
 
     def _record_transcripts(self, step: int, episodes: Sequence[Episode]) -> None:
         write_transcripts(
@@ -230,6 +255,7 @@ class Trainer:
         summary = {
             "before": result.before.to_json() if result.before else None,
             "after": result.after.to_json() if result.after else None,
+            "after_against_before": result.comparison.to_json() if result.comparison else None,
             "seconds": round(result.seconds, 1),
         }
         (self.run_dir / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
@@ -332,7 +358,7 @@ def rollout_metrics(step: int, episodes: Sequence[Episode], rows: Sequence[Row])
     return record
 
 
-def write_transcripts(path: Path, episodes: Sequence[Episode]) -> None:
+def write_transcripts(path: Path, episodes: Sequence[Episode | EpisodeRecord]) -> None:
     """Write finished episodes as JSONL, one transcript a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(e.transcript.to_json(), ensure_ascii=False) for e in episodes if e.transcript]

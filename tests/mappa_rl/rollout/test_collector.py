@@ -32,7 +32,7 @@ def test_the_oracle_solves_everything_and_every_verdict_is_full() -> None:
     collector.close()
     assert result.success.mean == 1.0
     assert result.scores == {"coder_0": 10.0, "solver_0": 10.0, "verifier_0": 10.0}
-    assert {len(e.samples) for e in episodes} == {3}
+    assert {len(e.truncated) for e in episodes} == {3}
 
 
 def test_rows_hold_one_action_each_with_its_own_reward() -> None:
