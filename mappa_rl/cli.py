@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -155,6 +156,15 @@ def contamination(
         raise typer.Exit(1)
 
 
+@app.command()
+def doctor() -> None:
+    """Say how well agent code is isolated here and how to get more, and print versions, devices and cached models."""
+    from mappa_rl.doctor import doctor_lines
+
+    for line in doctor_lines():
+        console.print(line, markup=False, soft_wrap=True)
+
+
 def _config(file: Path | None, run: Path | None, settings: Sequence[str]) -> TrainConfig:
     if run is not None and file is None:
         file = run / "config.yaml"
@@ -163,8 +173,10 @@ def _config(file: Path | None, run: Path | None, settings: Sequence[str]) -> Tra
 
 def main() -> None:
     """Run the command; errors of this project print what was expected, what was got and the fix, and exit with 2."""
-    # Progress belongs on the screen; the libraries' notices about it do not.
+    # What the libraries say of their own progress and plans would bury what this command says.
     warnings.filterwarnings("ignore", category=FutureWarning)
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
         app()
     except MappaError as error:

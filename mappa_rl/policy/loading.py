@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging as hf_logging
 
 from mappa_rl.errors import PolicyError
 
@@ -83,10 +87,11 @@ def load_base(
     where = pick_device(device)
     extra: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, **extra)
-        loaded = AutoModelForCausalLM.from_pretrained(
-            source, dtype=pick_dtype(dtype, where), attn_implementation=attention, **extra
-        )
+        with _progress_bars(sys.stderr.isatty()):
+            tokenizer = AutoTokenizer.from_pretrained(source, **extra)
+            loaded = AutoModelForCausalLM.from_pretrained(
+                source, dtype=pick_dtype(dtype, where), attn_implementation=attention, **extra
+            )
     except ImportError as error:
         raise PolicyError(
             f"model {model!r} needs a package that is not installed",
@@ -104,6 +109,18 @@ def load_base(
     end_ids = _end_ids(loaded, tokenizer)
     pad = tokenizer.pad_token_id
     return Base(loaded, tokenizer, model, end_ids, pad if pad is not None else min(end_ids))
+
+
+@contextlib.contextmanager
+def _progress_bars(shown: bool) -> Iterator[None]:
+    before = hf_logging.is_progress_bar_enabled()
+    if not shown:
+        hf_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if before:
+            hf_logging.enable_progress_bar()
 
 
 def _source(model: str, gguf_file: str | None) -> tuple[str, str | None]:
