@@ -66,6 +66,12 @@ def extract_answer(text: str, *, policy: GradingPolicy = DEFAULT_POLICY) -> Extr
     return Extraction(None, False, 0)
 
 
+def boxed_contents(text: str) -> tuple[str, ...]:
+    """Return the different contents of the complete boxes outside `<think>`, in order, without outer spaces."""
+    visible = visible_text(text)
+    return tuple(dict.fromkeys(visible[slice(*box.inner)].strip() for box in _boxes(visible)[0]))
+
+
 @dataclass(frozen=True, slots=True)
 class _Box:
     start: int
