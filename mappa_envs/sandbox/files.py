@@ -94,7 +94,8 @@ def write_regular(root: int, path: str, source: int) -> None:
         parent = _folder(root, parts[: depth - 1])
         try:
             with contextlib.suppress(FileExistsError):
-                os.mkdir(parts[depth - 1], 0o777, dir_fd=parent)
+                os.mkdir(parts[depth - 1], dir_fd=parent)
+                os.chmod(parts[depth - 1], 0o777, dir_fd=parent)  # agents may be other users than this process
         finally:
             os.close(parent)
     parent = _folder(root, parts[:-1])
@@ -103,6 +104,7 @@ def write_regular(root: int, path: str, source: int) -> None:
             os.unlink(parts[-1], dir_fd=parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         target = open_beneath(parent, parts[-1:], flags, 0o666)
+        os.fchmod(target, 0o666)
         with open(target, "wb") as out, open(os.dup(source), "rb") as data:
             shutil.copyfileobj(data, out, 1 << 20)
     finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import contextvars
 import io
 import json
 import os
@@ -53,12 +54,19 @@ def cut_middle(text: str, limit: int) -> str:
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters dropped ...]\n{text[-half:]}"
 
 
+def clean(text: str) -> str:
+    """Return text without lone surrogates: a message with one cannot be sent, and everything in it would be lost."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _bounded(data: Mapping[str, Any]) -> dict[str, Any]:
     """Bound a mime bundle: long texts lose their middle, other large entries are left out."""
     kept: dict[str, Any] = {}
     for mime, value in data.items():
         if isinstance(value, str) and mime == "text/plain":
-            kept[mime] = cut_middle(value, TEXT_CHARS)
+            kept[mime] = clean(cut_middle(value, TEXT_CHARS))
         elif not isinstance(value, str | bytes) or len(value) <= IMAGE_CHARS:
             kept[mime] = value
     return kept or {"text/plain": "[display dropped: too large]"}
@@ -123,6 +131,7 @@ class BoundedStream(OutStream):
         """Write like any text stream; what is over the bound is kept for `finish` or dropped."""
         if not isinstance(string, str):
             raise TypeError(f"write() argument must be str, not {type(string).__name__}")
+        string = clean(string)
         with self._buffer_lock:
             self._enter()
             head = string[: max(0, STREAM_CHARS - self._sent)]
@@ -177,8 +186,8 @@ class _Shell(ZMQInteractiveShell):
     displayhook_class = Type(_DisplayHook)
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
-        text = cut_middle("\n".join(stb), TEXT_CHARS)
-        super()._showtraceback(etype, cut_middle(_safe_str(evalue), EVALUE_CHARS), [text])
+        text = clean(cut_middle("\n".join(stb), TEXT_CHARS))
+        super()._showtraceback(etype, clean(cut_middle(_safe_str(evalue), EVALUE_CHARS)), [text])
 
     def system(self, cmd: str) -> None:
         """Run `!cmd` on pipes: there is no pseudo-terminal in the sandbox."""
@@ -215,7 +224,7 @@ class _Kernel(IPythonKernel):
                 "execution_count": self.shell.execution_count, "user_expressions": {}, "payload": [],
             }  # fmt: skip
         if reply.get("status") == "error":
-            reply["evalue"] = cut_middle(str(reply.get("evalue", "")), EVALUE_CHARS)
+            reply["evalue"] = clean(cut_middle(str(reply.get("evalue", "")), EVALUE_CHARS))
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, BoundedStream):
                 stream.finish()
@@ -353,6 +362,7 @@ def build(connection: Mapping[str, Any], *, workdir: str, scratch: str, seed: in
     for channel, port in connection["ports"].items():
         setattr(app, f"{channel}_port", port)
     app.initialize([])
+    _threads_keep_their_cell()
     shell = app.shell
     warnings.filterwarnings("ignore", message="To exit: use")  # IPython's advice after sys.exit()
     _enable_plots(shell)
@@ -363,6 +373,22 @@ def build(connection: Mapping[str, Any], *, workdir: str, scratch: str, seed: in
 
     shell.events.register("pre_run_cell", enter)
     return app
+
+
+def _threads_keep_their_cell() -> None:
+    """Start threads in a copy of the context that starts them, as Python 3.14 does.
+
+    What a thread prints after its cell has ended then still carries that cell's id, and the host leaves it out of
+    the next cell's output.
+    """
+    start = threading.Thread.start
+
+    def start_in_context(self: threading.Thread) -> None:
+        context, run = contextvars.copy_context(), self.run
+        self.run = lambda: context.run(run)  # type: ignore[method-assign]
+        start(self)
+
+    threading.Thread.start = start_in_context  # type: ignore[method-assign]
 
 
 def _reseed(seed: int | None) -> None:

@@ -117,5 +117,3 @@ def landlocked(_canary: None) -> Iterator[Box]:
 def box(request: pytest.FixtureRequest) -> Box:
     """Each of the isolating levels in turn."""
     return request.getfixturevalue(request.param)
-
-

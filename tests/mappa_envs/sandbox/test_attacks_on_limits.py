@@ -246,5 +246,7 @@ def test_the_timeout_given_is_the_timeout_used(box: Box) -> None:
 
 
 def test_pip_install_fails_fast(box: Box) -> None:
-    result = box.cell("import subprocess, sys; subprocess.run([sys.executable, '-m', 'pip', 'install', 'x']).returncode", timeout=20)
+    result = box.cell(
+        "import subprocess, sys; subprocess.run([sys.executable, '-m', 'pip', 'install', 'x']).returncode", timeout=20
+    )
     assert result.status == "ok" and not result.output.endswith("\n0\n")
