@@ -120,7 +120,7 @@ def evaluate_command(
     if result.baseline is not None:
         console.print(f"\nagainst: {against}", style="bold", markup=False)
         print_evaluation(console, result.baseline)
-        console.print(f"\ndifference to {against}: {result.comparison}", style="bold", markup=False)
+        console.print(f"\ndifference to {against}: {result.comparison}", style="bold", markup=False, soft_wrap=True)
 
 
 @app.command(name="compare")
@@ -133,9 +133,9 @@ def compare_command(
 
     comparison, differing = compare_results(result, baseline)
     for key, mine, theirs in differing:
-        console.print(f"differs: {key} = {mine}, baseline {theirs}", markup=False)
+        console.print(f"differs: {key} = {mine}, baseline {theirs}", markup=False, soft_wrap=True)
     console.print(f"success: {100 * comparison.mean:.1f} %, baseline {100 * comparison.baseline:.1f} %")
-    console.print(f"difference: {comparison}", style="bold")
+    console.print(f"difference: {comparison}", style="bold", soft_wrap=True)
 
 
 @app.command()

@@ -45,11 +45,11 @@ class EpisodeLog:
         lines = path.read_bytes().split(b"\n") if path.exists() else [b""]
         # What follows the last line end is empty, or torn by a crash.
         complete = lines[:-1]
-        if not complete:
-            header = json.dumps({"format": _FORMAT, "settings": plain}, ensure_ascii=False)
-            path.write_text(header + "\n", encoding="utf-8")
+        header = json.dumps({"format": _FORMAT, "settings": plain}, ensure_ascii=False).encode()
+        if not complete and header.startswith(lines[0]):
+            path.write_bytes(header + b"\n")
             return
-        self._check_header(complete[0], plain)
+        self._check_header(lines[0], plain)
         records = [self._parse(line, number, specs) for number, line in enumerate(complete[1:], start=2)]
         kept = len(records) if len(records) == len(specs) else len(records) // chunk * chunk
         self.records = records[:kept]

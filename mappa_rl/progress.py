@@ -75,9 +75,11 @@ def print_evaluation(console: Console, measured: Measured) -> None:
     if measured.found:
         done = sum(task.samples for task in result.by_task.values()) + result.failed
         console.print(
-            f"{measured.found} of {done} episodes were in {measured.log} already (--fresh plays all anew)", markup=False
+            f"{measured.found} of {done} episodes were in {measured.log} already (--fresh plays all anew)",
+            markup=False,
+            soft_wrap=True,
         )
-    console.print(f"the result is in {measured.file}, its episodes in {measured.log}", markup=False)
+    console.print(f"the result is in {measured.file}, its episodes in {measured.log}", markup=False, soft_wrap=True)
 
 
 class TrainProgress:
@@ -122,5 +124,5 @@ class TrainProgress:
             self._console.print(f"held-out success before: {result.before.success}", style="bold")
             self._console.print(f"held-out success after:  {result.after.success}  ({gain:+.1f} points)", style="bold")
         if result.comparison:
-            self._console.print(f"after against before:    {result.comparison}", style="bold")
+            self._console.print(f"after against before:    {result.comparison}", style="bold", soft_wrap=True)
         self._console.print(f"{result.seconds:.0f} s; everything is in {result.run_dir}")

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from envs_registry.errors import ConfigError, MappaError
 from mappa_envs.errors import TaskError
 from mappa_rl.cli import app
-from mappa_rl.errors import CheckpointError, PolicyError
+from mappa_rl.errors import CheckpointError, ContaminationError, EvaluationError, PolicyError
 
 SMALL = ["rollout.tasks_per_step=2", "rollout.samples_per_task=2", "eval.tasks=3", "policy.device=cpu", "steps=1"]
 
@@ -37,18 +37,70 @@ def test_train_then_eval_and_play_with_what_was_trained(tmp_path: Path) -> None:
     text = run("train", f"run_dir={folder}", *SMALL)
     assert "held-out success before:" in text
     assert "held-out success after:" in text
+    assert "after against before:" in text
     out = tmp_path / "eval.json"
     text = run("eval", "--run", str(folder), "--out", str(out))
     assert "3 held-out tasks x 1" in text
-    assert json.loads(out.read_text())["tasks"] == 3
+    result = json.loads(out.read_text())
+    assert result["tasks"] == 3
+    # The same adapters, tasks and seeds as in the evaluation at the end of the training: the same texts.
+    lines = (tmp_path / "eval.episodes.jsonl").read_text().splitlines()[1:]
+    after = (folder / "transcripts" / "eval-000001.jsonl").read_text().splitlines()
+    assert [json.loads(line)["transcript"] for line in lines] == [json.loads(line) for line in after]
+    assert "exact sign-flip test over 3 tasks" in run("compare", str(out), str(folder / "eval-000000.json"))
     assert "verifier_0" in run("play", "--policy", "model", "--run", str(folder))
+
+
+def test_an_evaluation_is_compared_resumed_and_begun_anew(tmp_path: Path) -> None:
+    out, log = tmp_path / "a.json", tmp_path / "a.episodes.jsonl"
+    evaluate = [
+        "eval",
+        *SMALL,
+        "eval.samples=2",
+        "policy.max_new_tokens=48",
+        "rollout.concurrency=3",
+        "--transcripts",
+        "0",
+        "--out",
+        str(out),
+    ]
+    text = run(*evaluate, "--against", "base")
+    assert "majority@2" in text
+    # The untrained team against itself, with the same seeds.
+    assert "difference to base: +0.0 points" in text
+    assert out.read_bytes() == (tmp_path / "a.against.json").read_bytes().replace(b"a.against.", b"a.")
+    whole = out.read_bytes()
+    log.write_bytes(log.read_bytes()[:-7])
+    text = run(*evaluate)
+    assert "3 of 6 episodes were in" in text
+    assert out.read_bytes() == whole
+    with pytest.raises(EvaluationError, match=r"other settings(.|\n)*eval\.temperature"):
+        run(*evaluate, "eval.temperature=0.1")
+    assert "were in" not in run(*evaluate, "--fresh")
+    assert out.read_bytes() == whole
+
+
+def test_overlapping_task_files_are_named_and_training_on_them_is_refused(tmp_path: Path) -> None:
+    train, held_out = tmp_path / "train.jsonl", tmp_path / "held_out.jsonl"
+    tasks = [{"id": f"t{i}", "prompt": f"What is the sum of {i} and {i}?", "answer": 2 * i} for i in range(1, 6)]
+    train.write_text("".join(json.dumps(task) + "\n" for task in tasks), encoding="utf-8")
+    copy = {**tasks[2], "id": "e1"}
+    held_out.write_text(json.dumps(copy) + "\n", encoding="utf-8")
+    result = CliRunner().invoke(app, ["contamination", str(train), str(held_out)], catch_exceptions=False)
+    assert result.exit_code == 1
+    assert "e1 = t3" in result.output
+    settings = ["env.kwargs.tasks.source=jsonl", f"env.kwargs.tasks.path={train}"]
+    with pytest.raises(ContaminationError, match="e1"):
+        run("train", f"run_dir={tmp_path / 'run'}", *SMALL, *settings, f"env.kwargs.tasks.eval_path={held_out}")
+    held_out.write_text(json.dumps({"id": "e2", "prompt": "Factorise 91.", "answer": 91}) + "\n", encoding="utf-8")
+    assert "0 of 1 evaluation problems" in run("contamination", str(train), str(held_out))
 
 
 def test_a_task_file_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "tasks.jsonl"
     lines = [{"prompt": f"What is {i} + {i}?", "answer": answer} for i, answer in ((1, 2), (2, 4.0), (3, "6"))]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    settings = ["env.kwargs.tasks.source=jsonl", f"env.kwargs.tasks.path={file}"]
+    settings = ["env.kwargs.tasks.source=jsonl", f"env.kwargs.tasks.path={file}", "env.kwargs.tasks.eval_share=1"]
     text = run("play", "Mappa/MathChat-v0", *settings, "--episodes", "3")
     assert text.count("outcome: success") == 3
 
@@ -62,7 +114,10 @@ def test_a_task_file_of_ones_own(tmp_path: Path) -> None:
         (["play", "Mappa/MathChatt-v0"], MappaError, "MathChat"),
         (["play", "--policy", "oracle"], ConfigError, "unknown policy"),
         (["eval", "--run", "/no/such/run"], ConfigError, "cannot be read"),
-        (["eval", "env.kwargs.tasks.source=jsonl", "env.kwargs.tasks.path=/no/such.jsonl"], TaskError, "no such"),
+        (["eval", "--against", "/no/such/run"], CheckpointError, "no adapters"),
+        (["compare", "/no/a.json", "/no/b.json"], EvaluationError, "cannot be read"),
+        (["contamination", "/no/a.jsonl", "/no/b.jsonl"], TaskError, "cannot read"),
+        (["eval", "env.kwargs.tasks.source=jsonl", "env.kwargs.tasks.path=/no/such.jsonl"], TaskError, "cannot read"),
     ],
 )
 def test_a_mistake_is_named(arguments: list[str], error: type[Exception], message: str) -> None:

@@ -44,6 +44,7 @@ def test_a_run_writes_everything_that_it_promises(finished: Path) -> None:
         "config.yaml",
         "metrics.jsonl",
         "summary.json",
+        "contamination.json",
         "learning_curve.png",
         "eval-000000.json",
         "eval-000002.json",
@@ -98,6 +99,9 @@ def test_a_resumed_run_gives_the_numbers_of_an_uninterrupted_one(finished: Path,
     assert result.before is not None and result.after is not None
     assert result.before.success.mean == summary["before"]["success"]["mean"]
     assert result.after.success.mean == summary["after"]["success"]["mean"]
+    assert result.comparison is not None
+    assert result.comparison.to_json() == summary["after_against_before"]
+    assert result.comparison.tasks == 4
 
 
 def test_a_trained_adapter_loads_with_plain_peft_and_generates_the_same(finished: Path, tmp_path: Path) -> None:
@@ -133,7 +137,7 @@ def test_too_many_failed_verdicts_stop_the_run(tmp_path: Path, monkeypatch: pyte
         return [Verdict.failed("the judge is down", "broken") for _ in requests]
 
     monkeypatch.setattr(MathRules, "score", broken)
-    with pytest.raises(TrainingError, match="verdicts failed(.|\n)*the judge is down"):
+    with pytest.raises(TrainingError, match=r"verdicts failed(.|\n)*the judge is down"):
         Trainer(config("eval.tasks=0"), tmp_path / "run").run()
 
 
@@ -146,7 +150,7 @@ def test_some_failures_are_allowed() -> None:
     check_failures([], rows, 0.1)
     with pytest.raises(TrainingError, match="1 of 10 verdicts failed"):
         check_failures([], rows, 0.05)
-    with pytest.raises(TrainingError, match="1 of 2 episodes failed(.|\n)*no kernel"):
+    with pytest.raises(TrainingError, match=r"1 of 2 episodes failed(.|\n)*no kernel"):
         check_failures(
             [Episode(EpisodeSpec(0, 0)), Episode(EpisodeSpec(0, 0), failure="no kernel")][1:] * 1
             + [replace_transcript()],
