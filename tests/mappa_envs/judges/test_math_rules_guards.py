@@ -213,7 +213,7 @@ PIECES = st.one_of(
         [
             "Compute: ", "20 + 22", "42", "\n", "```python\n", "```", "print(", ")", r"\boxed{", "}", "<think>",
             "</think>", "=", "20", "x", "[[10]]", "Score: 10", "if ", "for x in ", "range(3)", ":", "\n    ",
-            "def f():", "'","\\", ",", "the answer is ", "eval(", "1/0", "**", "lambda: ", "%", "$",
+            "def f():", "'", "\\", ",", "the answer is ", "eval(", "1/0", "**", "lambda: ", "%", "$",
         ]
     ),
 )  # fmt: skip
