@@ -83,6 +83,30 @@ def test_generated_tasks_are_refused_only_where_statements_are_equal() -> None:
         check(train, train)
 
 
+class Mirrored:
+    """Generates one wording, with the numbers in one of two orders."""
+
+    name = "mirrored"
+    size: int | None = None
+
+    def __init__(self, wording: str) -> None:
+        self.wording = wording
+
+    def task(self, index: int) -> MathTask:
+        prompt = self.wording.format(index + 20, 3)
+        return MathTask(id=f"m{index}", prompt=prompt, kind="k", source=self.name, answers=(str(index),))
+
+
+def test_nearly_equal_statements_are_reported_and_refused_only_between_finite_sources() -> None:
+    train = Mirrored("How many shortest paths along grid lines lead from the origin to ({0}, {1})?")
+    held_out = Mirrored("How many shortest paths along grid lines lead from the origin to ({1}, {0})?")
+    report = check(train, held_out, train_tasks=4, eval_tasks=2)
+    assert report.eval_ids == ("m0", "m1")  # type: ignore[attr-defined]
+    finite = [FiniteSource("f", [source.task(i) for i in range(4)]) for source in (train, held_out)]
+    with pytest.raises(ContaminationError, match="m0, m1"):
+        check(*finite, eval_tasks=2)
+
+
 def test_other_tasks_than_maths_are_not_compared() -> None:
     class Other:
         name = "other"
