@@ -27,8 +27,11 @@ def kernel(order: dict[str, Any], places: dict[str, str]) -> Any:
     os.chdir(places["home"])
     limits = dict(order["rlimits"])
     limits["RLIMIT_AS"] += isolation.address_space()
+    if level < 3 and uid is None:
+        # Without a user or a user namespace of its own the kernel shares the count with all that the user runs.
+        limits["RLIMIT_NPROC"] += isolation.tasks_of(os.getuid())
     if uid is not None:
-        _take_uid(uid, order["keep_dac"])
+        _take_uid(uid, order["kernel_groups"], order["keep_dac"])
     # Cleared by the change of user.
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     if level == 3:
@@ -56,11 +59,14 @@ def kernel(order: dict[str, Any], places: dict[str, str]) -> Any:
     return app
 
 
-def _take_uid(uid: int, keep_dac: bool) -> None:
-    """Become `uid`; with `keep_dac` still read where only root may (an interpreter in root's home, level 2)."""
+def _take_uid(uid: int, groups: list[int], keep_dac: bool) -> None:
+    """Become `uid`, a member of `groups`.
+
+    With `keep_dac` it may still read where only root may: an interpreter in root's home, at level 2.
+    """
     if keep_dac:
         syscalls.prctl(syscalls.PR_SET_KEEPCAPS, 1)
-    os.setgroups([])
+    os.setgroups(groups)
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     syscalls.drop_capabilities(1 << syscalls.CAP_DAC_READ_SEARCH if keep_dac else 0)

@@ -22,6 +22,8 @@ LACKS: dict[Level, tuple[str, ...]] = {
         "a process namespace: what cells start is killed with the kernel, by walking the process tree",
         "a size limit on the workspace: a watchdog kills the kernel some time after it is passed",
         "hiding socket files of the same user: a program that knows the path of one can connect to it",
+        "an ordinary user's kernels a count of processes of their own: one that starts too many is killed, but until "
+        "then others may fail to start any",
         "pools and locks of `multiprocessing` to the cells: they need shared memory, which kernels would share",
     ),
     Level.UID: (
@@ -29,7 +31,7 @@ LACKS: dict[Level, tuple[str, ...]] = {
         "hiding processes: names and arguments of all processes of the machine can be listed",
         "a process namespace: what cells start is killed with the kernel, by its user",
         "a size limit on the workspace: a watchdog kills the kernel some time after it is passed",
-        "hiding socket files that every user may connect to",
+        "hiding socket files that every user may connect to, and abstract sockets",
     ),
     Level.NONE: (
         "any isolation: cells run as you, with your files, your processes and your network",

@@ -8,6 +8,7 @@ exist, and it forbids mounting), then the kernel application, then seccomp (it b
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -198,6 +199,17 @@ def address_space() -> int:
     """Return the bytes of address space that this process has mapped already."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def tasks_of(uid: int) -> int:
+    """Return how many tasks (threads) the user has on this machine, as RLIMIT_NPROC counts them."""
+    count = 0
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                if os.stat(f"/proc/{name}").st_uid == uid:
+                    count += len(os.listdir(f"/proc/{name}/task"))
+    return count
 
 
 def set_rlimits(limits: Mapping[str, int]) -> None:

@@ -56,13 +56,13 @@ class SandboxKernel:
         self._config = config
         self._client = Client(context, process.prefix, process.key)
         self._lock = asyncio.Lock()
-        self._closed = False
+        self._closed = self._doomed = False
         self._killed_because = ""
 
     @property
     def alive(self) -> bool:
         """Whether it can still run cells."""
-        return not self._closed and not self.process.exited.done()
+        return not self._closed and not self._doomed and not self.process.exited.done()
 
     async def warm_up(self) -> None:
         """Wait until the kernel answers on shell and iopub.
@@ -95,7 +95,7 @@ class SandboxKernel:
             if not self.alive:
                 raise SandboxError(
                     "this kernel cannot run cells any more", expected="an open kernel",
-                    got="closed" if self._closed else self.process.exited.result(),
+                    got="closed" if self._closed else self._killed_because or "its process has ended",
                     fix="ask the sandbox for a new kernel",
                 )  # fmt: skip
             started = time.monotonic()
@@ -106,6 +106,7 @@ class SandboxKernel:
                 status = await self._ladder(cell, self._config.timeout if timeout is None else timeout)
             except BaseException:
                 # Cancelled in the middle of a cell: its state is unknown, so it must not run another.
+                self._doomed = True
                 self.process.kill()
                 raise
             if status in ("died", "timeout_killed") and output.error_name is None:
@@ -140,10 +141,11 @@ class SandboxKernel:
             return "ok"
         interrupted = self._client.interrupt()
         await self._wait(cell, self._config.grace)
-        if cell.done.done() and await self._synced(interrupted):
+        if cell.done.done() and not self._doomed and await self._synced(interrupted):
             return "timeout"
         if self.process.exited.done():
             return "died"
+        self._doomed = True
         self.process.kill()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self.process.exited), _SYNC_SECONDS)
@@ -165,6 +167,7 @@ class SandboxKernel:
     def kill(self, why: str) -> None:
         """Kill the kernel; a cell that runs in it ends as `died` and says why."""
         self._killed_because = self._killed_because or why
+        self._doomed = True
         self.process.kill()
 
     async def close(self) -> None:

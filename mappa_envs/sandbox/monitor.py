@@ -127,7 +127,11 @@ def _watch(order: dict[str, Any], kernel: int, report: socket.socket, commands: 
         if ended in ready:
             break
         _reap(except_for=kernel)
-        if _over(limit, base):
+        tree = _descendants()
+        if len(tree) > order["rlimits"]["RLIMIT_NPROC"]:  # only where that limit is shared, see `confine.kernel`
+            why = f"it had more than {order['max_processes']} processes"
+            break
+        if _over(tree, limit, base):
             why = f"it used more than {order['memory_mb']} MiB of memory"
             break
     _finish(order, kernel, report, why)
@@ -161,13 +165,12 @@ def _anonymous(pid: int) -> int:
     return 0
 
 
-def _over(limit: int, base: int) -> bool:
+def _over(tree: list[int], limit: int, base: int) -> bool:
     """Tell whether the kernel's processes use more than `limit` bytes beyond what they share with the zygote.
 
     The quick count takes pages that parent and child still share twice; only where it is too high are the
     proportional sizes read, which takes a millisecond per process.
     """
-    tree = _descendants()
     if sum(max(0, _anonymous(pid) - base) for pid in tree) <= limit:
         return False
     return sum(_proportional(pid) for pid in tree) > limit + base

@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from mappa_envs.sandbox.base import Level, SandboxConfig
 from mappa_envs.sandbox.channel import Channel
 from mappa_envs.sandbox.client import PORTS
 from mappa_envs.sandbox.spawned import describe_exit
-from mappa_envs.sandbox.workspace import HostWorkspace
+from mappa_envs.sandbox.workspace import HostWorkspace, run_folder
 
 START_SECONDS = 60.0
 ORDER_SECONDS = 30.0
@@ -156,11 +155,10 @@ class Server:
     def __init__(self, level: Level, config: SandboxConfig, layout: layouts.Layout) -> None:
         self.level, self.config = level, config
         self._layout = layout
-        # Socket paths may have 107 bytes, so the folder's name is short.
-        self.folder = Path(tempfile.mkdtemp(prefix="mappa-"))
+        self.folder = run_folder()
         self._uids = uid_range() if os.getuid() == 0 else None
         self._order_lock = asyncio.Lock()
-        self._count = 0
+        self._count = self._ids = 0
         self._popen: subprocess.Popen[bytes] | None = None
         self._control: Channel | None = None
         self._processes: set[ServerProcess] = set()
@@ -206,6 +204,12 @@ class Server:
         if self._uids and self.level < Level.FULL:
             self.folder.chmod(0o711)
 
+    def _next_id(self) -> int:
+        """Return a user or group id that no running kernel of this server has."""
+        assert self._uids is not None
+        self._ids += 1
+        return self._uids[self._ids % len(self._uids)]
+
     @property
     def _server_uid(self) -> int | None:
         return self._uids.start if self._uids and self.level == Level.FULL else None
@@ -226,6 +230,7 @@ class Server:
             "python_path": os.pathsep.join(layout.packages),
             "memory_mb": config.memory_mb,
             "disk_mb": config.disk_mb,
+            "max_processes": config.max_processes,
             "seed": config.seed,
             "rlimits": {
                 "RLIMIT_AS": config.memory_mb * 2**20,
@@ -316,9 +321,10 @@ class Server:
             "connection": {"key": key, "ports": PORTS, "heartbeat": heartbeat},
             "workdir": str(workspace.path) if workspace is not None else "/",
             "kernel_uid": None,
+            "kernel_groups": [workspace.group] if workspace is not None and workspace.group is not None else [],
         }
         if self._uids and self.level < Level.FULL:
-            order["kernel_uid"] = self._uids[self._count % len(self._uids)]
+            order["kernel_uid"] = self._next_id()
         if probe:
             secret, code = str(self.folder / "secret"), str(Path(__file__).resolve())
             full = self.level == Level.FULL
@@ -359,9 +365,8 @@ class Server:
         self._count += 1
         if self.level < Level.FULL:
             path = self.folder / "workspaces" / secrets.token_hex(8)
-            path.mkdir()
-            path.chmod(0o777 if self._uids else 0o700)
-            return HostWorkspace.at(path, self.config)
+            path.mkdir(mode=0o700)
+            return HostWorkspace.at(path, self.config, self._next_id() if self._uids else None)
         name = f"w{self._count}"
         try:
             (root,) = await self._order({"op": "workspace", "name": name, "disk_mb": self.config.disk_mb})

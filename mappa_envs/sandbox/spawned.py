@@ -15,7 +15,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from mappa_envs.errors import SandboxError
 from mappa_envs.sandbox.base import Level, SandboxConfig, Workspace
 from mappa_envs.sandbox.client import PORTS
 from mappa_envs.sandbox.kernel import SandboxKernel
-from mappa_envs.sandbox.workspace import HostWorkspace
+from mappa_envs.sandbox.workspace import HostWorkspace, run_folder
 
 _KERNEL_APP = Path(__file__).with_name("kernel_app.py")
 _WATCH_SECONDS = 0.25
@@ -172,8 +171,7 @@ class SpawnedSandbox:
 
     def __init__(self, config: SandboxConfig) -> None:
         self.config = config
-        # Socket paths may have 107 bytes (103 on macOS), so the folder's name is short.
-        self._root = Path(tempfile.mkdtemp(prefix="mappa-"))
+        self._root = run_folder()
         self._context: zmq.Context[Any] = zmq.Context()
         self._kernels: list[SandboxKernel] = []
         self._workspaces: list[HostWorkspace] = []

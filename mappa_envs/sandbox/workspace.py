@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -23,6 +24,7 @@ class HostWorkspace:
         config: Limits.
         writer: Writes a file from a descriptor; None writes here.
         closer: Frees the folder after it was emptied.
+        group: Group id that opens the folder to its kernels, where each has a user of its own.
     """
 
     def __init__(
@@ -34,17 +36,21 @@ class HostWorkspace:
         *,
         writer: Callable[[str, int], Awaitable[None]] | None = None,
         closer: Callable[[], Awaitable[None]] | None = None,
+        group: int | None = None,
     ) -> None:
-        self.name, self.path = name, path
+        self.name, self.path, self.group = name, path, group
         self._root: int | None = root
         self._config = config
         self._writer, self._closer = writer, closer
 
     @classmethod
-    def at(cls, path: Path, config: SandboxConfig) -> HostWorkspace:
-        """Use the existing, empty folder `path`, which `close` deletes."""
+    def at(cls, path: Path, config: SandboxConfig, group: int | None = None) -> HostWorkspace:
+        """Use the existing, empty folder `path`, which `close` deletes; open it to `group` if one is given."""
+        if group is not None:
+            os.chown(path, -1, group)
+            path.chmod(0o2770)
         root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return cls(path.name, root, path, config)
+        return cls(path.name, root, path, config, group=group)
 
     @property
     def closed(self) -> bool:
@@ -110,6 +116,15 @@ class HostWorkspace:
         return self._root
 
 
+def run_folder() -> Path:
+    """Make a private folder for sockets and scratch files.
+
+    Socket paths may have 107 bytes (103 on macOS), so a long TMPDIR is passed over for /tmp.
+    """
+    base = tempfile.gettempdir()
+    return Path(tempfile.mkdtemp(prefix="mappa-", dir=base if len(os.fsencode(base)) <= 55 else "/tmp"))
+
+
 def _unsafe(path: str, error: Exception, max_bytes: int | None) -> UnsafeFileError:
     limit = f" of at most {max_bytes} bytes" if max_bytes is not None else ""
     got = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -121,8 +136,6 @@ def _unsafe(path: str, error: Exception, max_bytes: int | None) -> UnsafeFileErr
 
 def _spool(data: bytes) -> int:
     """Return a descriptor of an anonymous file with `data`, positioned at its start."""
-    import tempfile
-
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.seek(0)

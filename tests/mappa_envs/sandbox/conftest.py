@@ -113,7 +113,13 @@ def landlocked(_canary: None) -> Iterator[Box]:
     yield from _session_box(Level.LANDLOCK)
 
 
-@pytest.fixture(params=["full", "landlocked"])
+@pytest.fixture(scope="session")
+def uid_only(_canary: None) -> Iterator[Box]:
+    """A sandbox at level 1."""
+    yield from _session_box(Level.UID)
+
+
+@pytest.fixture(params=os.environ.get("MAPPA_TEST_LEVELS", "full landlocked").split())
 def box(request: pytest.FixtureRequest) -> Box:
     """Each of the isolating levels in turn."""
     return request.getfixturevalue(request.param)

@@ -1,0 +1,96 @@
+"""The same attacks as an ordinary user, and at level 1, in a child process of its own.
+
+Python often lies where only root can read, so the child gets its own mount namespace in which interpreter,
+packages and checkout are bound to a folder that everybody can read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mappa_envs.sandbox.layout import find_layout
+
+ROOT = Path(__file__).parents[3]
+HERE = "tests/mappa_envs/sandbox"
+USER = "61234"
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or os.getuid() != 0 or not shutil.which("setpriv") or not shutil.which("unshare"),
+    reason="needs root (an ordinary user's own run of the other tests covers this) and util-linux",
+)
+
+
+def _pytest(tmp_path: Path, user: str | None, levels: str, *arguments: str) -> str:
+    """Run tests in a child as `user` (None: root) and return what it printed; all must pass, none be skipped."""
+    layout = find_layout()
+    stage = Path("/tmp") / f"mappa-stage-{os.getpid()}"
+    places = {layout.prefixes[0] if not layout.world_readable else "": "python", str(ROOT): "checkout"}
+    places |= {path: f"packages{number}" for number, path in enumerate(layout.packages)}
+    commands = ["set -e"]
+    for source, name in places.items():
+        if source:
+            commands.append(f"mkdir -p {stage}/{name} && mount --bind {source} {stage}/{name}")
+    python = layout.python
+    if not layout.world_readable:
+        python = f"{stage}/python/{Path(layout.python).relative_to(layout.prefixes[0])}"
+    packages = [f"{stage}/{places[path]}" for path in layout.packages]
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o777)
+    for parent in tmp_path.parents:
+        if parent != Path("/") and parent.stat().st_mode & 0o001 == 0:
+            parent.chmod(0o711)
+    tmp_path.chmod(0o711)
+    drop = f"setpriv --reuid {user} --regid {user} --clear-groups " if user is not None else ""
+    environment = (
+        f"env -i HOME={home} TMPDIR={home} LOGNAME=tester PATH=/usr/bin:/bin LANG=C.UTF-8 MAPPA_TEST_LEVELS='{levels}' "
+        f"OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH={':'.join([*packages, f'{stage}/checkout'])} "
+    )
+    quoted = " ".join(f"'{argument}'" for argument in arguments)
+    commands.append(f"cd {stage}/checkout")
+    commands.append(f"exec {drop}{environment}{python} -m pytest -p no:cacheprovider -q -rs {quoted}")
+    try:
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", "\n".join(commands)], capture_output=True, text=True, timeout=280
+        )
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+CORE = (
+    "fork_bomb or memory_bomb or endless_loop or many_files or ground_truth_cannot_be_read_or_changed0 or daemons "
+    "or privileged_system or no_variable or share_files or abstract or host_reads"
+)
+FILES = (f"{HERE}/test_attacks_on_limits.py", f"{HERE}/test_attacks_on_walls.py", f"{HERE}/test_files.py")
+
+
+def test_an_ordinary_user_gets_levels_3_and_2(tmp_path: Path) -> None:
+    printed = _pytest(tmp_path, USER, "full landlocked", *FILES, "-k", CORE)
+    assert "[100%]" in printed and "SKIPPED" not in printed
+
+
+def test_root_without_namespaces_and_landlock_gets_level_1(tmp_path: Path) -> None:
+    tests = (*FILES, f"{HERE}/test_level_uid.py")
+    printed = _pytest(tmp_path, None, "uid_only", *tests, "-k", f"{CORE} or test_uid_only or of_other_episodes")
+    assert "[100%]" in printed and "SKIPPED" not in printed
+
+
+@pytest.mark.slow
+def test_level_1_holds_every_attack_or_reports_it(tmp_path: Path) -> None:
+    printed = _pytest(tmp_path, None, "uid_only", *FILES, f"{HERE}/test_kernels.py", "-k", "uid_only")
+    assert "[100%]" in printed and "SKIPPED" not in printed
+
+
+@pytest.mark.slow
+def test_an_ordinary_user_holds_every_attack(tmp_path: Path) -> None:
+    everything = [f"{HERE}/{name}.py" for name in ("test_attacks_on_limits", "test_attacks_on_walls", "test_files")]
+    printed = _pytest(tmp_path, USER, "full landlocked", *everything, f"{HERE}/test_kernels.py")
+    assert "[100%]" in printed and "SKIPPED" not in printed
