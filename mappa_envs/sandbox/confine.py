@@ -13,6 +13,7 @@ from mappa_envs.sandbox import isolation, syscalls
 from mappa_envs.sandbox.isolation import DEVICE, MAKE_SOCK, READ, READ_DIR, READ_WRITE
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
+_BACKSTOP = 1000
 _PROC_BELOW_3 = ("cpuinfo", "meminfo", "stat", "version", "loadavg", "filesystems")
 
 
@@ -28,8 +29,9 @@ def kernel(order: dict[str, Any], places: dict[str, str]) -> Any:
     limits = dict(order["rlimits"])
     limits["RLIMIT_AS"] += isolation.address_space()
     if level < 3 and uid is None:
-        # Without a user or a user namespace of its own the kernel shares the count with all that the user runs.
-        limits["RLIMIT_NPROC"] += isolation.tasks_of(os.getuid())
+        # Without a user or a user namespace of its own the kernel shares the count with all that the user runs, so
+        # the limit is only a backstop: the monitor kills the kernel that has too many, before others run short.
+        limits["RLIMIT_NPROC"] += isolation.tasks_of(os.getuid()) + _BACKSTOP
     if uid is not None:
         _take_uid(uid, order["kernel_groups"], order["keep_dac"])
     # Cleared by the change of user.

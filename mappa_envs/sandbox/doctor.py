@@ -22,8 +22,7 @@ LACKS: dict[Level, tuple[str, ...]] = {
         "a process namespace: what cells start is killed with the kernel, by walking the process tree",
         "a size limit on the workspace: a watchdog kills the kernel some time after it is passed",
         "hiding socket files of the same user: a program that knows the path of one can connect to it",
-        "an ordinary user's kernels a count of processes of their own: one that starts too many is killed, but until "
-        "then others may fail to start any",
+        "an ordinary user's kernels a count of processes of their own: one that starts too many is killed",
         "pools and locks of `multiprocessing` to the cells: they need shared memory, which kernels would share",
     ),
     Level.UID: (

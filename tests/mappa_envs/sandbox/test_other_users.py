@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def _pytest(tmp_path: Path, user: str | None, levels: str, *arguments: str) -> str:
+def _pytest(user: str | None, levels: str, *arguments: str) -> str:
     """Run tests in a child as `user` (None: root) and return what it printed; all must pass, none be skipped."""
     layout = find_layout()
     stage = Path("/tmp") / f"mappa-stage-{os.getpid()}"
@@ -40,13 +40,10 @@ def _pytest(tmp_path: Path, user: str | None, levels: str, *arguments: str) -> s
     if not layout.world_readable:
         python = f"{stage}/python/{Path(layout.python).relative_to(layout.prefixes[0])}"
     packages = [f"{stage}/{places[path]}" for path in layout.packages]
-    home = tmp_path / "home"
-    home.mkdir()
+    # Not below pytest's own folder, which any other pytest run of the same user shuts again.
+    home = stage / "home"
+    home.mkdir(parents=True)
     home.chmod(0o777)
-    for parent in tmp_path.parents:
-        if parent != Path("/") and parent.stat().st_mode & 0o001 == 0:
-            parent.chmod(0o711)
-    tmp_path.chmod(0o711)
     drop = f"setpriv --reuid {user} --regid {user} --clear-groups " if user is not None else ""
     environment = (
         f"env -i HOME={home} TMPDIR={home} LOGNAME=tester PATH=/usr/bin:/bin LANG=C.UTF-8 MAPPA_TEST_LEVELS='{levels}' "
@@ -72,25 +69,25 @@ CORE = (
 FILES = (f"{HERE}/test_attacks_on_limits.py", f"{HERE}/test_attacks_on_walls.py", f"{HERE}/test_files.py")
 
 
-def test_an_ordinary_user_gets_levels_3_and_2(tmp_path: Path) -> None:
-    printed = _pytest(tmp_path, USER, "full landlocked", *FILES, "-k", CORE)
+def test_an_ordinary_user_gets_levels_3_and_2() -> None:
+    printed = _pytest(USER, "full landlocked", *FILES, "-k", CORE)
     assert "[100%]" in printed and "SKIPPED" not in printed
 
 
-def test_root_without_namespaces_and_landlock_gets_level_1(tmp_path: Path) -> None:
+def test_root_without_namespaces_and_landlock_gets_level_1() -> None:
     tests = (*FILES, f"{HERE}/test_level_uid.py")
-    printed = _pytest(tmp_path, None, "uid_only", *tests, "-k", f"{CORE} or test_uid_only or of_other_episodes")
+    printed = _pytest(None, "uid_only", *tests, "-k", f"{CORE} or test_uid_only or of_other_episodes")
     assert "[100%]" in printed and "SKIPPED" not in printed
 
 
 @pytest.mark.slow
-def test_level_1_holds_every_attack_or_reports_it(tmp_path: Path) -> None:
-    printed = _pytest(tmp_path, None, "uid_only", *FILES, f"{HERE}/test_kernels.py", "-k", "uid_only")
+def test_level_1_holds_every_attack_or_reports_it() -> None:
+    printed = _pytest(None, "uid_only", *FILES, f"{HERE}/test_kernels.py", "-k", "uid_only")
     assert "[100%]" in printed and "SKIPPED" not in printed
 
 
 @pytest.mark.slow
-def test_an_ordinary_user_holds_every_attack(tmp_path: Path) -> None:
+def test_an_ordinary_user_holds_every_attack() -> None:
     everything = [f"{HERE}/{name}.py" for name in ("test_attacks_on_limits", "test_attacks_on_walls", "test_files")]
-    printed = _pytest(tmp_path, USER, "full landlocked", *everything, f"{HERE}/test_kernels.py")
+    printed = _pytest(USER, "full landlocked", *everything, f"{HERE}/test_kernels.py")
     assert "[100%]" in printed and "SKIPPED" not in printed
