@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
 import platform
 import statistics
@@ -19,7 +20,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 from jupyter_client.manager import AsyncKernelManager
 
 from mappa_envs.sandbox import Kernel, Level, SandboxConfig, Workspace, open_sandbox
@@ -57,7 +58,7 @@ async def stock(rounds: int) -> tuple[list[float], list[float], list[float]]:
             cells.append(
                 await _timed(lambda c=client: c.execute_interactive(CELL, output_hook=lambda _: None, timeout=60))  # type: ignore[misc]
             )
-        sizes.append(psutil.Process(manager.provisioner.pid).memory_full_info().pss)
+        sizes.append(psutil.Process(getattr(manager.provisioner, "pid", None)).memory_full_info().pss)
         client.stop_channels()
         await manager.shutdown_kernel(now=True)
     return first, cells, sizes
@@ -98,6 +99,14 @@ async def one_by_one(sandbox: ForkedSandbox, rounds: int) -> tuple[list[float], 
     return first, cells
 
 
+def _pss(tree: list[psutil.Process]) -> float:
+    """Return the proportional size of some processes, or NaN where they may not be asked for it."""
+    try:
+        return float(sum(child.memory_full_info().pss for child in tree))
+    except psutil.AccessDenied:
+        return math.nan
+
+
 async def at_once(sandbox: ForkedSandbox, count: int) -> tuple[float, float, float, float]:
     """Start `count` episodes at once and keep them.
 
@@ -111,7 +120,7 @@ async def at_once(sandbox: ForkedSandbox, count: int) -> tuple[float, float, flo
     await asyncio.gather(*(kernel.execute(IMPORT, timeout=60) for _, _, kernel in episodes))
     done = time.perf_counter()
     tree = psutil.Process(sandbox._server._popen.pid).children(recursive=True)  # type: ignore[union-attr]
-    pss = sum(child.memory_full_info().pss for child in tree) / count
+    pss = _pss(tree) / count
     closing = time.perf_counter()
     await asyncio.gather(*(kernel.close() for _, _, kernel in episodes))
     await asyncio.gather(*(space.close() for _, space, _ in episodes))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mappa_envs.errors import SandboxError
 from mappa_envs.sandbox.base import Level, SandboxConfig
+from mappa_envs.sandbox.cgroup import Cgroups
 from mappa_envs.sandbox.layout import bubblewrap, find_layout
 from mappa_envs.sandbox.probe import Refusal, best_server, reason
 
@@ -55,6 +56,8 @@ class DoctorReport:
     """Path of the bubblewrap program, if there is one."""
     landlock_abi: int
     """Version of Landlock in the running Linux; 0 where there is none."""
+    cgroups: bool
+    """Whether `SandboxConfig.cgroups` would take effect here."""
     system: str
     """Operating system, its version and the machine type."""
     user: str
@@ -68,6 +71,7 @@ class DoctorReport:
         """Return the report as lines of text."""
         lines = [f"sandbox level {int(self.level)} of 3 ({self.level.name.lower()}), {self.system}, {self.user}"]
         lines.append(f"bubblewrap: {self.bubblewrap or 'not found'}; Landlock ABI: {self.landlock_abi or 'none'}")
+        lines.append(f"control groups: {'usable' if self.cgroups else 'not writable'}")
         if self.level > Level.NONE:
             lines.append(f"server start {self.start_seconds:.1f} s, kernel start {self.kernel_seconds * 1000:.0f} ms")
         for refusal in self.refusals:
@@ -131,6 +135,7 @@ async def _examine(config: SandboxConfig) -> DoctorReport:
         lacks=LACKS[level],
         bubblewrap=bubblewrap() if sys.platform == "linux" else None,
         landlock_abi=abi,
+        cgroups=Cgroups().usable,
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         user="root" if hasattr(os, "getuid") and os.getuid() == 0 else "ordinary user",
         start_seconds=ready - started if server is not None else 0.0,

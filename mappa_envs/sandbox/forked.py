@@ -146,17 +146,17 @@ class ForkedSandbox:
         server = self._server
         space = await server.workspace() if self.level < Level.FULL else None
         try:
-            return Warm(await self._new_kernel(space), server, space)
+            return Warm(await self._new_kernel(space, deep=self._pool.waiting == 0), server, space)
         except BaseException:
             if space is not None:
                 await space.close()
             raise
 
-    async def _new_kernel(self, workspace: HostWorkspace | None) -> SandboxKernel:
+    async def _new_kernel(self, workspace: HostWorkspace | None, *, deep: bool = False) -> SandboxKernel:
         process = await self._server.spawn(workspace)
         kernel = SandboxKernel(process, self.config, self._context)
         try:
-            await kernel.warm_up()
+            await kernel.warm_up(deep=deep)
         except BaseException:
             await kernel.close()
             raise

@@ -16,6 +16,7 @@ from mappa_envs.sandbox.output import CellOutput
 
 START_SECONDS = 30.0
 _SYNC_SECONDS = 1.0
+_WARM_UP = "print(end='')\n_ = repr(__import__('pandas').Series([1.5, 2.5]).sum())\ndel _"
 _DRAIN_SECONDS = 0.02
 """Time for messages that a kernel sent just before its end to be read."""
 
@@ -64,8 +65,11 @@ class SandboxKernel:
         """Whether it can still run cells."""
         return not self._closed and not self._doomed and not self.process.exited.done()
 
-    async def warm_up(self) -> None:
+    async def warm_up(self, *, deep: bool = False) -> None:
         """Wait until the kernel answers on shell and iopub.
+
+        Args:
+            deep: Also run a little of what cells use, so that the first real cell does not pay for it.
 
         Raises:
             SandboxError: If it ends or stays silent instead; carries how it ended.
@@ -76,7 +80,7 @@ class SandboxKernel:
             cell = self._client.start_cell("pass", CellOutput(200), silent=True)
             await self._wait(cell, pause)
             if cell.reply is not None and cell.idle:
-                return
+                break
             if self.process.exited.done():
                 raise SandboxError(
                     "the kernel ended while starting",
@@ -88,6 +92,8 @@ class SandboxKernel:
                     fix="check the load of the machine",
                 )  # fmt: skip
             pause = min(2 * pause, 2.0)
+        if deep:
+            await self._wait(self._client.start_cell(_WARM_UP, CellOutput(200), silent=True), START_SECONDS)
 
     async def execute(self, code: str, *, timeout: float | None = None) -> CellResult:
         """Run a cell; see `Kernel.execute`."""

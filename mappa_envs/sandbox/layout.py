@@ -30,6 +30,8 @@ class Layout:
     """Folders of the interpreter and of site packages that no system folder covers."""
     packages: tuple[str, ...]
     """Folders for PYTHONPATH."""
+    libraries: str | None
+    """Folder of a shared libpython that the interpreter might not find by itself."""
     hidden: tuple[str, ...]
     """Folders beneath the readable ones that hold this project, and with it graders and answers."""
 
@@ -67,12 +69,23 @@ def find_layout() -> Layout:
     packages = tuple(dict.fromkeys(folders))
     python = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
     base = [os.path.realpath(path) for path in (sys.base_prefix, sys.base_exec_prefix, sysconfig.get_path("stdlib"))]
-    wanted = dict.fromkeys([*base, *packages, os.path.dirname(python)])
+    libraries = _libpython_folder()
+    wanted = dict.fromkeys([*base, *packages, os.path.dirname(python), *filter(None, [libraries])])
     prefixes: list[str] = []
     for path in sorted(wanted, key=len):
         if path != "/" and not any(_beneath(path, other) for other in (*_SYSTEM, *prefixes)):
             prefixes.append(path)
-    return Layout(python, tuple(prefixes), packages, _own_folders())
+    return Layout(python, tuple(prefixes), packages, libraries, _own_folders())
+
+
+def _libpython_folder() -> str | None:
+    """Return where the shared library of this interpreter was loaded from, e.g. by way of LD_LIBRARY_PATH."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return None
+    loaded = (line.split(maxsplit=5)[-1] for line in lines if "/libpython3." in line)
+    return next((os.path.dirname(path) for path in loaded), None)
 
 
 def _own_folders() -> tuple[str, ...]:
@@ -138,6 +151,7 @@ def environment(layout: Layout, code: str, tmp: str) -> dict[str, str]:
         "PIP_NO_INDEX": "1",  # so that an attempt fails at once instead of retrying without a network
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         **dict.fromkeys(one_thread, "1"),
+        **({"LD_LIBRARY_PATH": layout.libraries} if layout.libraries is not None else {}),
     }
 
 

@@ -56,6 +56,11 @@ class KernelPool(Generic[T]):
         """Number of items that are ready."""
         return len(self._idle)
 
+    @property
+    def waiting(self) -> int:
+        """Number of callers that wait for a start."""
+        return self._waiting
+
     async def take(self) -> T:
         """Return a ready item, else start one.
 

@@ -17,6 +17,7 @@ from typing import Any
 from mappa_envs.errors import SandboxError
 from mappa_envs.sandbox import layout as layouts
 from mappa_envs.sandbox.base import Level, SandboxConfig
+from mappa_envs.sandbox.cgroup import Cgroups, host_pid, release
 from mappa_envs.sandbox.channel import Channel
 from mappa_envs.sandbox.client import PORTS
 from mappa_envs.sandbox.spawned import describe_exit
@@ -51,6 +52,7 @@ class ServerProcess:
         self._failure = ""
         self._killed = False
         self._closed = False
+        self._groups: list[Path] = []
         report.listen(self._on_message)
 
     async def ready(self) -> None:
@@ -77,6 +79,12 @@ class ServerProcess:
         error = self._attached.result() if self._attached.done() else "the kernel ended or does not answer"
         if error is not None:
             raise SandboxError("a workspace could not be mounted", got=error)
+
+    def hold(self, cgroups: Cgroups, config: SandboxConfig) -> None:
+        """Put the kernel and its monitor into control groups."""
+        pids = [pid for pid in map(host_pid, self._pidfds) if pid is not None]
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            self._groups = cgroups.hold(pids, config)
 
     def log(self) -> str:
         """Return why it failed to start, if it did."""
@@ -115,6 +123,7 @@ class ServerProcess:
         self._report.close()
         folder = os.path.dirname(self.prefix)
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        release(self._groups)
 
     def _on_message(self, message: dict[str, Any] | None, descriptors: list[int]) -> None:
         if message is None:
@@ -162,6 +171,7 @@ class Server:
         self._popen: subprocess.Popen[bytes] | None = None
         self._control: Channel | None = None
         self._processes: set[ServerProcess] = set()
+        self._cgroups = Cgroups() if config.cgroups else None
 
     @classmethod
     async def launch(cls, level: Level, config: SandboxConfig, layout: layouts.Layout) -> Server:
@@ -336,6 +346,8 @@ class Server:
             with theirs:
                 await self._order(order, (theirs.fileno(),))
             await process.ready()
+            if self._cgroups is not None and self._cgroups.usable:
+                await asyncio.to_thread(process.hold, self._cgroups, self.config)
         except BaseException:
             await process.close()
             raise
