@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,11 +18,18 @@ EVAL_SHARE = 0.2
 """Share of all problems that belongs to the evaluation split."""
 _SPLIT_CODE: dict[Split, int] = {"train": 0, "eval": 1}
 _MAX_DRAWS = 1000
+_NUMBER = re.compile(r"\d+")
 
 
 def split_of(prompt: str) -> Split:
-    """Tell which split a problem belongs to: decided by its normalised statement alone."""
-    return "eval" if stable_share(normalise_statement(prompt), "split") < EVAL_SHARE else "train"
+    """Tell which split a problem belongs to: decided by its wording and the set of its numbers alone.
+
+    The order of the numbers plays no part, so that gcd(45, 63) and gcd(63, 45) never lie on different sides.
+    """
+    statement = normalise_statement(prompt)
+    numbers = " ".join(sorted(_NUMBER.findall(statement)))
+    key = f"{_NUMBER.sub('#', statement)} {numbers}"
+    return "eval" if stable_share(key, "split") < EVAL_SHARE else "train"
 
 
 class ProceduralSource:

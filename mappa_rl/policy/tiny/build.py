@@ -1,6 +1,6 @@
 """Make the embedded base model: own tokenizer, own random initialisation, own supervised warm start.
 
-    python -m mappa_rl.policy.tiny.build --out FOLDER [--seed 0] [--steps 3000]
+    python -m mappa_rl.policy.tiny.build --out FOLDER [--seed 0] [--steps 1500]
 
 The same seed on the same machine gives the same weights. Only training-split problems are used, so the evaluation
 split stays unseen.
@@ -153,7 +153,7 @@ def train(
 
 
 def build(
-    out: Path, *, seed: int = 0, steps: int = 3000, episodes: int = 12000, batch: int = 64, lr: float = 3e-3
+    out: Path, *, seed: int = 0, steps: int = 1500, episodes: int = 12000, batch: int = 64, lr: float = 3e-3
 ) -> None:
     """Make the model and write it to `out` in transformers' format, with a note on how it was made."""
     torch.manual_seed(seed)
@@ -197,7 +197,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Make the embedded base model.")
     parser.add_argument("--out", type=Path, default=TINY_FOLDER)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--episodes", type=int, default=12000)
     args = parser.parse_args()
     build(args.out, seed=args.seed, steps=args.steps, episodes=args.episodes)

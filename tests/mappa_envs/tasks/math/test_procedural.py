@@ -62,11 +62,16 @@ def test_splits_are_disjoint_whatever_their_seeds_and_eval_gets_about_a_fifth() 
     }
     assert not train & evaluation
     assert all(split_of(prompt) == "train" for prompt in train)
-    shares = [stable_share(prompt, "split") < 0.2 for prompt in train | evaluation]
-    # All eval statements are below the bound and no train statement is.
-    assert sum(shares) == len(evaluation)
+    assert all(split_of(prompt) == "eval" for prompt in evaluation)
     numbers = [split_of(f"Find the greatest common divisor of {a} and 60.") for a in range(5000)]
     assert 0.18 < numbers.count("eval") / 5000 < 0.22
+
+
+def test_mirrored_problems_lie_on_the_same_side() -> None:
+    text = "Find the greatest common divisor of {} and {}."
+    sides = {(a, b): split_of(text.format(a, b)) for a in range(20, 60) for b in range(20, 60)}
+    assert set(sides.values()) == {"train", "eval"}
+    assert all(sides[a, b] == sides[b, a] for a, b in sides)
 
 
 def test_a_split_does_not_depend_on_spacing_or_case() -> None:
