@@ -79,9 +79,9 @@ def train(
 
     chosen = _config(config or (resume / "config.yaml" if resume else None), None, settings or [])
     run_dir = resume or chosen.run_dir or new_run_dir(Path("runs"))
-    progress = TrainProgress(console, chosen.steps)
     console.print(f"run folder: {run_dir}")
-    result = Trainer(chosen, run_dir, resume=resume is not None, report=progress).run()
+    with TrainProgress(console, chosen.steps) as progress:
+        result = Trainer(chosen, run_dir, resume=resume is not None, report=progress).run()
     progress.finish(result)
 
 

@@ -69,9 +69,9 @@ class PolicyConfig(Config):
 class RolloutConfig(Config):
     """How experience is gathered in each step."""
 
-    tasks_per_step: int = Field(default=16, ge=1)
+    tasks_per_step: int = Field(default=32, ge=1)
     """Tasks per step."""
-    samples_per_task: int = Field(default=4, ge=1)
+    samples_per_task: int = Field(default=2, ge=1)
     """Episodes on each task; group baselines need at least 2."""
     temperature: float = Field(default=1.0, gt=0)
     """Sampling temperature; 0 would leave nothing to learn from. Training samples from the whole distribution."""
@@ -93,8 +93,8 @@ class AlgorithmConfig(Config):
 class OptimConfig(Config):
     """AdamW and its schedule, one optimiser per agent."""
 
-    lr: float = Field(default=1e-4, gt=0)
-    """Peak learning rate."""
+    lr: float | None = Field(default=None, gt=0)
+    """Peak learning rate; null: 2e-3 for the embedded model, which is tiny, and 2e-5 for others."""
     betas: tuple[float, float] = (0.9, 0.95)
     """Decay of AdamW's running mean and mean square."""
     weight_decay: float = Field(default=0.0, ge=0)
@@ -105,7 +105,7 @@ class OptimConfig(Config):
     """Share of the steps in which the learning rate rises."""
     final_lr_share: float = Field(default=0.1, ge=0, le=1)
     """Learning rate at the end of the cosine, as a share of the peak."""
-    minibatches: int = Field(default=1, ge=1)
+    minibatches: int = Field(default=4, ge=1)
     """Optimiser steps per agent and training step."""
     micro_tokens: int = Field(default=16384, ge=1)
     """Padded tokens per forward pass: memory only, the gradient does not depend on it."""
@@ -133,7 +133,7 @@ class TrainConfig(Config):
     """Seed of tasks, sampling and adapters."""
     run_dir: Path | None = None
     """Folder of the run; null: a new one under `runs/`."""
-    steps: int = Field(default=32, ge=1)
+    steps: int = Field(default=20, ge=1)
     """Training steps: gather experience, then update every agent."""
     reward: Literal["process", "outcome"] = "process"
     """`process`: each action's verdict. `outcome`: the episode's outcome for all its actions."""
@@ -153,6 +153,13 @@ class TrainConfig(Config):
     """The optimiser."""
     eval: EvalConfig = EvalConfig()
     """Evaluation."""
+
+    @property
+    def learning_rate(self) -> float:
+        """The peak learning rate: `optim.lr`, or the default for the model."""
+        if self.optim.lr is not None:
+            return self.optim.lr
+        return 2e-3 if self.policy.model == "tiny" else 2e-5
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
 from mappa_envs.tasks.math.contamination import ContaminationReport
@@ -83,7 +85,9 @@ def print_evaluation(console: Console, measured: Measured) -> None:
 
 
 class TrainProgress:
-    """Prints one line per step: success, and each agent's mean score.
+    """Prints one line per step: success, and each agent's mean score; on a terminal with a bar and the time left.
+
+    Use it as a context manager, so that the bar goes away whatever happens.
 
     Args:
         console: Where to print.
@@ -92,6 +96,25 @@ class TrainProgress:
 
     def __init__(self, console: Console, steps: int) -> None:
         self._console, self._steps = console, steps
+        self._bar = Progress(
+            "training",
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("training", total=steps)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
 
     def __call__(self, kind: str, record: dict[str, Any]) -> None:
         """Print an evaluation, a step, or what was found before the run."""
@@ -100,15 +123,19 @@ class TrainProgress:
             return
         if kind == "eval":
             self._console.print(
-                f"step {record['step']:>3}  held-out success {record['evaluation'].success}", style="bold"
+                f"step {record['step']:>3}  held-out success {record['evaluation'].success}",
+                style="bold",
+                soft_wrap=True,
             )
             return
         scores = "  ".join(
             f"{key.removeprefix('score/')} {value:4.1f}" for key, value in record.items() if key.startswith("score/")
         )
         self._console.print(
-            f"step {record['step']:>3}/{self._steps}  success {100 * record['success']:5.1f} %   score: {scores}"
+            f"step {record['step']:>3}/{self._steps}  success {100 * record['success']:5.1f} %   score: {scores}",
+            soft_wrap=True,
         )
+        self._bar.update(self._task, completed=record["step"])
 
     def _contamination(self, report: ContaminationReport) -> None:
         if not report.clean:

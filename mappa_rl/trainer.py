@@ -94,7 +94,7 @@ class Trainer:
         self.optimizers = {
             agent: torch.optim.AdamW(
                 self.team.parameters(agent),
-                lr=config.optim.lr,
+                lr=config.learning_rate,
                 betas=config.optim.betas,
                 weight_decay=config.optim.weight_decay,
             )
@@ -202,7 +202,7 @@ class Trainer:
         cosine = optim.final_lr_share + (1 - optim.final_lr_share) * 0.5 * (1 + math.cos(math.pi * progress))
         for optimizer in self.optimizers.values():
             for group in optimizer.param_groups:
-                group["lr"] = optim.lr * (step / warmup if step < warmup else cosine)
+                group["lr"] = self.config.learning_rate * (step / warmup if step < warmup else cosine)
 
     # Evaluation, files -------------------------------------------------------------------------------------------
 
@@ -347,7 +347,7 @@ def rollout_metrics(step: int, episodes: Sequence[Episode], rows: Sequence[Row])
         "success": float(np.mean([bool(o.success) for o in outcomes])) if outcomes else 0.0,
         "undecided": sum(o.success is None for o in outcomes),
     }
-    for agent in sorted({row.agent for row in rows}):
+    for agent in dict.fromkeys(row.agent for row in rows):
         mine = [row for row in rows if row.agent == agent]
         scored = [10 * row.reward for row in mine if row.status == "ok"]
         if scored:
