@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, Literal
@@ -14,15 +13,15 @@ from pettingzoo import AECEnv
 
 from envs_registry.errors import ConfigError
 from mappa_envs import background
-from mappa_envs.code_blocks import python_code
+from mappa_envs.checks import MAX_ACTION_CHARS, check_action, check_seed, task_index
 from mappa_envs.errors import ActionError, EpisodeError, JudgeError
 from mappa_envs.judges.base import Judge, JudgeRequest
 from mappa_envs.messages import build_messages, flatten
 from mappa_envs.render import render_transcript
-from mappa_envs.sandbox.base import Kernel, SandboxConfig, Workspace
-from mappa_envs.sandbox.shared import shared_sandbox
-from mappa_envs.spaces import AnyText, has_lone_surrogate
+from mappa_envs.sandbox.base import SandboxConfig
+from mappa_envs.spaces import AnyText
 from mappa_envs.tasks.base import Task, TaskSource
+from mappa_envs.toolbox import Toolbox
 from mappa_envs.topology import Topology
 from mappa_envs.transcript import Message, Outcome, ToolResult, Transcript, Turn, Verdict
 
@@ -32,11 +31,8 @@ OutcomeFn = Callable[[Task, Topology, tuple[Turn, ...]], Awaitable[Outcome]]
 GroundTruth = Literal["all", "answer", "none"]
 """Which turns a judge sees the hidden answer for: every role's, the answer role's only (as the paper), or none."""
 
-MAX_ACTION_CHARS = 200_000
 MAX_PROMPT_CHARS = 10_000_000
 _ENDLESS = 2**31
-_OPTIONS = ("task_index",)
-_NO_CODE = "No fenced python block was found, so nothing was run."
 
 
 class TeamEnv(AECEnv[str, dict[str, str], str]):
@@ -102,9 +98,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         self.action_spaces = {a: AnyText(MAX_ACTION_CHARS) for a in self.possible_agents}
         self._rng: np.random.Generator | None = None
         self._task: Task | None = None
-        self._kernels: dict[str, Kernel] = {}
-        self._workspace: Workspace | None = None
-        self._workspace_lock: asyncio.Lock | None = None
+        self._toolbox = Toolbox(self.sandbox_config)
         self._printed = 0
 
     # PettingZoo's spaces API -------------------------------------------------------------------------------------
@@ -150,14 +144,14 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
 
     async def reset_async(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Do what `reset` does; must be awaited on the background loop."""
-        index = _task_index(options)
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
-            raise ConfigError("reset: bad seed", expected="a non-negative integer or None", got=repr(seed))
+        index = task_index(options)
+        check_seed(seed)
         if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
         drawn = int(self._rng.integers(0, self.tasks.size if self.tasks.size is not None else _ENDLESS))
         task = self.tasks.task(drawn if index is None else index)
-        await self._close_episode()
+        await self._toolbox.close()
+        self._toolbox = Toolbox(self.sandbox_config)
         self._task = task
         self._transcript = Transcript(
             env_id=self.env_id,
@@ -233,7 +227,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
                     got=f"an action of {agent!r}",
                     fix="act for env.agent_selection (or the agents of env.layer)",
                 )
-            self._check_action(agent, action)
+            check_action(agent, action)
         self._clear_rewards()
         order = [a for a in self._waiting if a in actions]
         turns = await self._take_turns([(a, str(actions[a])) for a in order])
@@ -257,6 +251,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
 
     async def _take_turns(self, chosen: list[tuple[str, str]]) -> list[Turn]:
         tools = await asyncio.gather(*(self._run_tools(agent, action) for agent, action in chosen))
+        self._transcript = replace(self._transcript, sandbox_level=self._toolbox.level)
         earlier = tuple(t for t in self._transcript.turns if t.layer < self._layer_index)
         seen = [self.messages(agent) for agent, _ in chosen]
         requests = [
@@ -269,6 +264,11 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
             Turn(start + i, self._layer_index, r.agent, r.role, r.messages, r.action, r.tools, verdict)
             for i, (r, verdict) in enumerate(zip(requests, verdicts, strict=True))
         ]
+
+    async def _run_tools(self, agent: str, action: str) -> tuple[ToolResult, ...]:
+        if self.topology.role_of(agent).tool is None:
+            return ()
+        return (await self._toolbox.run_python(agent, action),)
 
     def _request(
         self,
@@ -329,45 +329,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
                 "score": outcome.score,
                 "reason": outcome.reason,
             }
-        await self._close_episode()
-
-    # Tools -------------------------------------------------------------------------------------------------------
-
-    async def _run_tools(self, agent: str, action: str) -> tuple[ToolResult, ...]:
-        if self.topology.role_of(agent).tool is None:
-            return ()
-        code = python_code(action)
-        if code is None:
-            return (ToolResult("python", "", "missing", _NO_CODE),)
-        kernel, fresh = await self._kernel(agent)
-        cell = await kernel.execute(code)
-        note = "(variables of earlier code are lost: the Python process was restarted)\n" if fresh else ""
-        output = note + (cell.output if cell.output.strip() else "(no output)")
-        return (ToolResult("python", code, cell.status, output, cell.dropped_chars > 0),)
-
-    async def _kernel(self, agent: str) -> tuple[Kernel, bool]:
-        """Return the agent's kernel and whether it replaces one that died."""
-        old = self._kernels.get(agent)
-        if old is not None and old.alive:
-            return old, False
-        if old is not None:
-            await old.close()
-        sandbox = await shared_sandbox(self.sandbox_config)
-        if self._workspace_lock is None:
-            self._workspace_lock = asyncio.Lock()
-        async with self._workspace_lock:
-            if self._workspace is None:
-                self._workspace = await sandbox.workspace()
-                self._transcript = replace(self._transcript, sandbox_level=int(sandbox.level))
-        self._kernels[agent] = await sandbox.kernel(self._workspace)
-        return self._kernels[agent], old is not None
-
-    async def _close_episode(self) -> None:
-        kernels, workspace = list(self._kernels.values()), self._workspace
-        self._kernels, self._workspace, self._workspace_lock = {}, None, None
-        await asyncio.gather(*(kernel.close() for kernel in kernels))
-        if workspace is not None:
-            await workspace.close()
+        await self._toolbox.close()
 
     # Checks, infos, rendering ------------------------------------------------------------------------------------
 
@@ -378,7 +340,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
             raise EpisodeError("step() after the end of the episode", expected="a running episode", fix="call reset()")
         agent = self.agent_selection
         if not self.terminations[agent]:
-            self._check_action(agent, action)
+            check_action(agent, action)
         elif action is not None:
             raise EpisodeError(
                 f"{agent!r} has terminated",
@@ -387,29 +349,6 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
                 fix="call step(None) for it, or reset()",
             )
         return agent
-
-    def _check_action(self, agent: str, action: object) -> None:
-        if not isinstance(action, str):
-            raise ActionError(
-                f"the action of {agent!r} is not a string",
-                expected="str",
-                got=type(action).__name__,
-                fix="pass the text that the agent wrote",
-            )
-        if len(action) > MAX_ACTION_CHARS:
-            raise ActionError(
-                f"the action of {agent!r} is too long",
-                expected=f"at most {MAX_ACTION_CHARS} characters",
-                got=f"{len(action)}",
-                fix="limit the policy's number of new tokens",
-            )
-        if has_lone_surrogate(action):
-            raise ActionError(
-                f"the action of {agent!r} is not valid Unicode",
-                expected="text that UTF-8 can encode",
-                got="a lone surrogate",
-                fix="decode the policy's output with errors='replace'",
-            )
 
     def _refresh_infos(self, news: Mapping[str, dict[str, Any]]) -> None:
         self.infos = {
@@ -442,30 +381,17 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
 
     def close(self) -> None:
         """Kill the episode's kernels and delete its workspace; the environment can be reset again."""
-        if self._kernels or self._workspace is not None:
-            background.run(self._close_episode())
+        if self._toolbox.in_use:
+            background.run(self._toolbox.close())
 
     def __getstate__(self) -> dict[str, Any]:
         """Copy configuration and episode; refuse while kernels run, whose state cannot be copied."""
-        if self._kernels:
+        if self._toolbox.in_use:
             raise EpisodeError(
                 "this environment cannot be copied while its agents' kernels run",
                 fix="copy it before the first code runs, or after the episode's end",
             )
-        return {**self.__dict__, "_workspace": None, "_workspace_lock": None}
+        return dict(self.__dict__)
 
     def __str__(self) -> str:
         return f"TeamEnv({self.env_id!r}, topology={self.topology.name!r}, judge={self.judge.id!r})"
-
-
-def _task_index(options: Mapping[str, Any] | None) -> int | None:
-    if options is None:
-        return None
-    for key in options:
-        close = difflib.get_close_matches(str(key), _OPTIONS, n=1, cutoff=0.75)
-        if close and key not in _OPTIONS:
-            raise ConfigError(f"reset: unknown option {key!r}", expected=", ".join(_OPTIONS), fix=f"use {close[0]!r}")
-    index = options.get("task_index")
-    if index is not None and (isinstance(index, bool) or not isinstance(index, int | np.integer) or index < 0):
-        raise ConfigError("reset: bad task_index", expected="a non-negative integer", got=repr(index))
-    return None if index is None else int(index)

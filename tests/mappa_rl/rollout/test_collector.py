@@ -78,10 +78,10 @@ def test_a_lost_sandbox_loses_its_episode_only(monkeypatch: pytest.MonkeyPatch) 
         envs.append(made)
         if len(envs) == 2:
 
-            async def broken(agent: str) -> object:
+            async def broken(agent: str, action: str) -> object:
                 raise SandboxError("the machine is gone")
 
-            monkeypatch.setattr(made, "_kernel", broken)
+            monkeypatch.setattr(made, "_run_tools", broken)
         return made
 
     collector = Collector(env, SCRIPT, concurrency=3)  # type: ignore[arg-type]
