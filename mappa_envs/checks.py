@@ -73,4 +73,4 @@ def task_index(options: Mapping[str, Any] | None) -> int | None:
 
 
 def _is_index(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0

@@ -103,7 +103,7 @@ def evaluate_command(
 
     Samples per task: `eval.samples=4`. Episodes are kept as they finish: the same command goes on where it stopped.
     """
-    from mappa_rl.eval_run import run_evaluation
+    from mappa_rl.evaluation.run import run_evaluation
     from mappa_rl.progress import print_evaluation
 
     chosen = _config(config, run, settings or [])
@@ -129,7 +129,7 @@ def compare_command(
     baseline: Annotated[Path, typer.Argument(help="A result on the same tasks to compare with.")],
 ) -> None:
     """Compare two results on the same tasks: paired difference with a 95 % interval and a p-value."""
-    from mappa_rl.eval_result import compare_results
+    from mappa_rl.evaluation.result import compare_results
 
     comparison, differing = compare_results(result, baseline)
     for key, mine, theirs in differing:

@@ -8,10 +8,10 @@ from pathlib import Path
 from mappa_envs.tasks.math.base import MathTask
 from mappa_rl.config import TrainConfig
 from mappa_rl.errors import ConfigError
-from mappa_rl.eval_run import load_team, record_text
+from mappa_rl.evaluation.records import EpisodeRecord
+from mappa_rl.evaluation.run import load_team, record_text
 from mappa_rl.policy.base import Policy, Sampling
 from mappa_rl.policy.scripted import math_oracle
-from mappa_rl.records import EpisodeRecord
 from mappa_rl.rollout.collector import Collector, EpisodeSpec, derive_seed
 from mappa_rl.trainer import make_env
 

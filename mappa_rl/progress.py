@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 from rich.table import Table
 
 from mappa_envs.tasks.math.contamination import ContaminationReport
-from mappa_rl.eval_run import Measured
-from mappa_rl.evaluate import NO_AGENT, UNCLEAR, Evaluation
+from mappa_rl.evaluation.evaluate import NO_AGENT, UNCLEAR, Evaluation
+from mappa_rl.evaluation.run import Measured
 from mappa_rl.trainer import TrainResult
 
 

@@ -18,19 +18,19 @@ from mappa_envs.team_env import TeamEnv
 from mappa_rl.algorithms import Algorithm, TokenBatch, make_algorithm
 from mappa_rl.checkpoint import checkpoint_folder, latest_checkpoint, load_checkpoint, save_checkpoint
 from mappa_rl.config import TrainConfig, dump_config
-from mappa_rl.contamination import refuse_contamination
 from mappa_rl.errors import CheckpointError, ConfigError, TrainingError
-from mappa_rl.eval_result import task_digest, write_result
-from mappa_rl.evaluate import Evaluation, compare, eval_specs, evaluate
+from mappa_rl.evaluation.contamination import refuse_contamination
+from mappa_rl.evaluation.evaluate import Evaluation, compare, eval_specs, evaluate
+from mappa_rl.evaluation.records import EpisodeRecord
+from mappa_rl.evaluation.result import task_digest, write_result
+from mappa_rl.evaluation.stats import PairedComparison
 from mappa_rl.policy.base import Sampling
 from mappa_rl.policy.loading import load_base
 from mappa_rl.policy.lora_team import LoraTeam
-from mappa_rl.records import EpisodeRecord
 from mappa_rl.report.curve import learning_curve
 from mappa_rl.report.metrics import MetricsWriter
 from mappa_rl.rollout.collector import Collector, Episode, EpisodeSpec, derive_seed, rows_of
 from mappa_rl.rollout.row import Row
-from mappa_rl.stats import PairedComparison
 from mappa_rl.update import update_agent
 
 _TRAIN = 1

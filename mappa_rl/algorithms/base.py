@@ -22,7 +22,7 @@ from torch import Tensor
 from mappa_rl.algorithms.batch import TokenBatch, check_shape
 from mappa_rl.algorithms.errors import AlgorithmError
 from mappa_rl.algorithms.losses import KL, k1, k2, k3, ppo_clip
-from mappa_rl.config_errors import explain
+from mappa_rl.config.errors import explain
 
 
 @dataclass(frozen=True, eq=False)

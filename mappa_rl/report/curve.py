@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mappa_rl.evaluate import Evaluation
+from mappa_rl.evaluation.evaluate import Evaluation
 
 
 def learning_curve(

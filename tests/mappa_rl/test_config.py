@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from envs_registry.errors import ConfigError, MappaError
-from mappa_rl import yaml_text
-from mappa_rl.config import Config, TrainConfig, dump_config, load_config, to_overrides, validate
-from mappa_rl.config_errors import dotted_keys, nearest
+from mappa_rl.config import Config, TrainConfig, dump_config, load_config, to_overrides, validate, yaml_text
+from mappa_rl.config.errors import dotted_keys, nearest
 
 
 def write(folder: Path, text: str) -> Path:

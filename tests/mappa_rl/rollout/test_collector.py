@@ -12,7 +12,7 @@ from teams import EndJudge, make_env
 import envs_registry
 import mappa_envs  # noqa: F401
 from mappa_envs.errors import SandboxError
-from mappa_rl.evaluate import eval_specs, evaluate
+from mappa_rl.evaluation.evaluate import eval_specs, evaluate
 from mappa_rl.policy.base import Policy, PolicyRequest, Sample, Sampling
 from mappa_rl.policy.scripted import ScriptedPolicy, math_oracle
 from mappa_rl.rollout.collector import Collector, EpisodeSpec, derive_seed, rows_of

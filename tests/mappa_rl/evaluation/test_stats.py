@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mappa_rl.errors import ConfigError, TrainingError
-from mappa_rl.stats import (
+from mappa_rl.evaluation.stats import (
     mean_interval,
     paired_comparison,
     pass_at_k,

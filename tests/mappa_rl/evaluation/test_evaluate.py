@@ -13,11 +13,20 @@ import envs_registry
 import mappa_envs  # noqa: F401
 from mappa_envs.tasks.math.base import MathTask
 from mappa_envs.transcript import Outcome, Transcript, Turn, Verdict
-from mappa_rl.episode_log import EpisodeLog
 from mappa_rl.errors import EvaluationError, TrainingError
-from mappa_rl.evaluate import NO_AGENT, UNCLEAR, Evaluation, compare, eval_specs, evaluate, first_fault, summarise
+from mappa_rl.evaluation.episode_log import EpisodeLog
+from mappa_rl.evaluation.evaluate import (
+    NO_AGENT,
+    UNCLEAR,
+    Evaluation,
+    compare,
+    eval_specs,
+    evaluate,
+    first_fault,
+    summarise,
+)
+from mappa_rl.evaluation.records import EpisodeRecord
 from mappa_rl.policy.base import Policy, PolicyRequest, Sample, Sampling
-from mappa_rl.records import EpisodeRecord
 from mappa_rl.rollout.collector import Collector
 
 AGENTS = ("solver_0", "coder_0", "verifier_0")

@@ -11,14 +11,14 @@ from typing import Any
 from mappa_envs.render import render_transcript
 from mappa_envs.team_env import TeamEnv
 from mappa_rl.config import TrainConfig
-from mappa_rl.episode_log import EpisodeLog
 from mappa_rl.errors import CheckpointError
-from mappa_rl.eval_result import eval_settings, task_digest, write_result
-from mappa_rl.evaluate import Evaluation, OnProgress, compare, eval_specs, evaluate, summarise
+from mappa_rl.evaluation.episode_log import EpisodeLog
+from mappa_rl.evaluation.evaluate import Evaluation, OnProgress, compare, eval_specs, evaluate, summarise
+from mappa_rl.evaluation.records import EpisodeRecord
+from mappa_rl.evaluation.result import eval_settings, task_digest, write_result
+from mappa_rl.evaluation.stats import PairedComparison
 from mappa_rl.policy.base import Policy, Sampling
-from mappa_rl.records import EpisodeRecord
 from mappa_rl.rollout.collector import Collector
-from mappa_rl.stats import PairedComparison
 from mappa_rl.trainer import make_env, make_team
 
 BASE = "base"

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from envs_registry.errors import ConfigError
-from mappa_rl import yaml_text
+from mappa_rl.config import yaml_text
 
 
 @dataclass(frozen=True, slots=True)

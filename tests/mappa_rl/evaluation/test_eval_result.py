@@ -8,7 +8,9 @@ from mappa_envs.tasks.math.procedural import ProceduralSource
 from mappa_envs.transcript import Outcome, Transcript
 from mappa_rl.config import TrainConfig, load_config
 from mappa_rl.errors import EvaluationError
-from mappa_rl.eval_result import (
+from mappa_rl.evaluation.evaluate import Evaluation, eval_specs, summarise
+from mappa_rl.evaluation.records import EpisodeRecord
+from mappa_rl.evaluation.result import (
     compare_results,
     eval_settings,
     folder_digest,
@@ -16,8 +18,6 @@ from mappa_rl.eval_result import (
     task_digest,
     write_result,
 )
-from mappa_rl.evaluate import Evaluation, eval_specs, summarise
-from mappa_rl.records import EpisodeRecord
 
 
 def evaluation(won: int, of: int = 6) -> Evaluation:

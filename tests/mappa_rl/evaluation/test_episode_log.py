@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from mappa_rl.episode_log import EpisodeLog, differing_settings
 from mappa_rl.errors import EvaluationError
-from mappa_rl.evaluate import eval_specs
-from mappa_rl.records import EpisodeRecord
+from mappa_rl.evaluation.episode_log import EpisodeLog, differing_settings
+from mappa_rl.evaluation.evaluate import eval_specs
+from mappa_rl.evaluation.records import EpisodeRecord
 
 SPECS = eval_specs(5, 1, None)
 SETTINGS = {"seed": 1, "eval": {"samples": 1, "betas": (1, 2)}}

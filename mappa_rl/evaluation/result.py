@@ -12,11 +12,11 @@ from typing import Any
 
 from mappa_envs.tasks.base import TaskSource
 from mappa_rl.config import TrainConfig
-from mappa_rl.episode_log import differing_settings
 from mappa_rl.errors import EvaluationError
-from mappa_rl.evaluate import Evaluation, compare
+from mappa_rl.evaluation.episode_log import differing_settings
+from mappa_rl.evaluation.evaluate import Evaluation, compare
+from mappa_rl.evaluation.stats import PairedComparison
 from mappa_rl.rollout.collector import EpisodeSpec
-from mappa_rl.stats import PairedComparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,20 @@ from typing import Any, Self
 import numpy as np
 
 from mappa_envs.transcript import MAX_SCORE, Transcript
-from mappa_rl.episode_log import EpisodeLog
 from mappa_rl.errors import EvaluationError
+from mappa_rl.evaluation.episode_log import EpisodeLog
+from mappa_rl.evaluation.records import EpisodeRecord
+from mappa_rl.evaluation.stats import (
+    Interval,
+    PairedComparison,
+    mean_interval,
+    paired_comparison,
+    pass_at_k,
+    success_interval,
+)
+from mappa_rl.evaluation.votes import majority_vote
 from mappa_rl.policy.base import Sampling
-from mappa_rl.records import EpisodeRecord
 from mappa_rl.rollout.collector import Collector, EpisodeSpec, derive_seed
-from mappa_rl.stats import Interval, PairedComparison, mean_interval, paired_comparison, pass_at_k, success_interval
-from mappa_rl.votes import majority_vote
 
 _EVALUATION = 0xE7A1
 

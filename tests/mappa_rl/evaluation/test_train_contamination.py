@@ -8,8 +8,8 @@ from mappa_envs.tasks.base import Task
 from mappa_envs.tasks.math.base import MathTask
 from mappa_envs.tasks.math.finite import FiniteSource
 from mappa_envs.tasks.math.procedural import ProceduralSource
-from mappa_rl.contamination import contamination_report, refuse_contamination
 from mappa_rl.errors import ContaminationError, ContaminationWarning
+from mappa_rl.evaluation.contamination import contamination_report, refuse_contamination
 
 
 def source(name: str, *prompts: str) -> FiniteSource:

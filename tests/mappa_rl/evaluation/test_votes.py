@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mappa_rl.votes import majority_vote
+from mappa_rl.evaluation.votes import majority_vote
 
 
 @pytest.mark.parametrize(

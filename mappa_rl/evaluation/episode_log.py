@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mappa_rl.config.overrides import flatten
 from mappa_rl.errors import EvaluationError, MappaError
-from mappa_rl.overrides import flatten
-from mappa_rl.records import EpisodeRecord
+from mappa_rl.evaluation.records import EpisodeRecord
 from mappa_rl.rollout.collector import EpisodeSpec
 
 _FORMAT = 1

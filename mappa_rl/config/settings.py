@@ -11,9 +11,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from envs_registry.errors import ConfigError
-from mappa_rl import yaml_text
-from mappa_rl.config_errors import explain
-from mappa_rl.overrides import apply_overrides, flatten, format_override, parse_override
+from mappa_rl.config import yaml_text
+from mappa_rl.config.errors import explain
+from mappa_rl.config.overrides import apply_overrides, flatten, format_override, parse_override
 
 
 class Config(BaseModel):
