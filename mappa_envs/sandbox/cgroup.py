@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 import uuid
 from pathlib import Path
 
@@ -71,10 +72,14 @@ class Cgroups:
 
 
 def release(groups: list[Path]) -> None:
-    """Remove groups whose processes have ended."""
+    """Remove groups whose processes have ended; blocks for a moment while Linux still counts them."""
     for group in groups:
-        with contextlib.suppress(OSError):
-            group.rmdir()
+        for _ in range(50):
+            try:
+                group.rmdir()
+                break
+            except OSError:
+                time.sleep(0.02)
 
 
 def _writable_folders(root: Path, table: str) -> dict[str, Path]:

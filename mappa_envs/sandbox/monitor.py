@@ -211,9 +211,15 @@ def _finish(order: dict[str, Any], kernel: int, report: socket.socket, why: str 
 
 
 def _kill_orphans(uid: int | None) -> None:
+    """Kill what the kernel left: all of it became this process's children when its own parents ended."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
-        if uid is not None:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        if uid is not None:  # all at once, so that nothing can fork faster than it is killed
             helper = os.fork()
             if helper == 0:
                 with contextlib.suppress(OSError):
@@ -221,12 +227,8 @@ def _kill_orphans(uid: int | None) -> None:
                     os.setresuid(uid, uid, uid)
                     os.kill(-1, signal.SIGKILL)
                 os._exit(0)
+            os.waitpid(helper, 0)
         for pid in _descendants():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return
         time.sleep(0.005)

@@ -123,7 +123,8 @@ class ServerProcess:
         self._report.close()
         folder = os.path.dirname(self.prefix)
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        release(self._groups)
+        if self._groups:
+            await asyncio.to_thread(release, self._groups)
 
     def _on_message(self, message: dict[str, Any] | None, descriptors: list[int]) -> None:
         if message is None:

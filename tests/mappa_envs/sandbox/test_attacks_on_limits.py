@@ -238,13 +238,15 @@ display({'image/png': 'not base64 %'}, raw=True)
 
 
 def test_the_interrupt_of_one_cell_never_lands_in_the_next(box: Box) -> None:
-    with box.episode() as (_, kernel):
+    with box.episode() as (space, kernel):
         for late in (0.29, 0.295, 0.3, 0.301, 0.302, 0.305, 0.31):
             background.run(kernel.execute(f"import time; time.sleep({late})", timeout=0.3))
-            if not kernel.alive:
-                kernel = background.run(box.sandbox.kernel(_))
+            if not kernel.alive:  # a busy machine may be too slow for the grace
+                background.run(kernel.close())
+                kernel = background.run(box.sandbox.kernel(space))
             after = background.run(kernel.execute("for i in range(100_000): pass\n'fine'"))
             assert (after.status, after.output) == ("ok", "'fine'\n")
+        background.run(kernel.close())
 
 
 def test_the_timeout_given_is_the_timeout_used(box: Box) -> None:

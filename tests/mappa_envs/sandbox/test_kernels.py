@@ -49,8 +49,8 @@ ROOT = str(Path(__file__).parents[3])
         ("def f(:\n", None),
     ],
 )  # fmt: skip
-def test_ordinary_cells(box: Box, code: str, output: str | None) -> None:
-    result = box.cell(code)
+def test_ordinary_cells(full: Box, code: str, output: str | None) -> None:
+    result = full.cell(code)
     if output == "error":
         assert result.output.endswith("ValueError: ?\n")
     elif output is None:

@@ -71,7 +71,9 @@ def test_a_stock_kernel_manager_runs_interrupts_restarts_and_shuts_down(manager:
         assert _run(client, f"{CANARY[:12]!r} in str(os.environ)") == "False"
         assert manager.is_alive()
 
-        message = client.execute("while True: pass")
+        message = client.execute("print('begun', flush=True)\nwhile True: pass")
+        while client.get_iopub_msg(timeout=20)["content"].get("text") != "begun\n":
+            pass
         manager.interrupt_kernel()
         reply = client.get_shell_msg(timeout=20)
         while reply["parent_header"].get("msg_id") != message:
