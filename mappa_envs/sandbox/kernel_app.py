@@ -110,7 +110,8 @@ class BoundedStream(OutStream):
         if text:
             self.write(text)
 
-    def _drain_descriptor(self) -> None:
+    def drain_descriptor(self) -> None:
+        """Wait until what other programs wrote to the file descriptor so far has been forwarded."""
         self._drained.clear()
         with contextlib.suppress(OSError, AttributeError):  # the cell may have closed it
             os.write(self._original_stdstream_fd, self._mark)
@@ -158,7 +159,7 @@ class BoundedStream(OutStream):
 
     def finish(self) -> None:
         """Send the kept tail with the number of dropped characters; called when a cell ends."""
-        self._drain_descriptor()
+        self.drain_descriptor()
         if self._flushes > STREAM_FLUSHES or self._tail:
             super().flush()
         if not self._tail:
@@ -171,13 +172,22 @@ class BoundedStream(OutStream):
         self.session.send(self.pub_thread, "stream", content, parent=parent, ident=self.topic)
 
 
+def _drain_streams() -> None:
+    """Keep the order: what other programs printed before a result or an error goes first."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, BoundedStream):
+            stream.drain_descriptor()
+
+
 class _Publisher(ZMQDisplayPublisher):
     def publish(self, data: Any, metadata: Any = None, **kwargs: Any) -> None:
+        _drain_streams()
         super().publish(_bounded(data), metadata, **kwargs)
 
 
 class _DisplayHook(ZMQShellDisplayHook):
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+        _drain_streams()
         super().write_format_data(_bounded(format_dict), md_dict)
 
 
@@ -186,6 +196,7 @@ class _Shell(ZMQInteractiveShell):
     displayhook_class = Type(_DisplayHook)
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
+        _drain_streams()
         text = clean(cut_middle("\n".join(stb), TEXT_CHARS))
         super()._showtraceback(etype, clean(cut_middle(_safe_str(evalue), EVALUE_CHARS)), [text])
 

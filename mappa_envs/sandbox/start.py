@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
+import logging
 
 from mappa_envs.errors import SandboxError
 from mappa_envs.sandbox.base import Level, Sandbox, SandboxConfig
 
-
-class WeakSandboxWarning(UserWarning):
-    """Agent code runs with less isolation than this project is made for."""
+_log = logging.getLogger(__name__)
 
 
 async def open_sandbox(config: SandboxConfig) -> Sandbox:
     """Start a sandbox on the running event loop.
+
+    Below level 3 it says so, and why, as a warning of the log.
 
     Args:
         config: Limits, and the isolation level that is required.
@@ -47,14 +47,8 @@ async def open_sandbox(config: SandboxConfig) -> Sandbox:
                 fix=f"{fixes or 'raise max_level'}; or accept the risk with allow_unsafe=True: "
                 "agent code then runs with your files and your network",
             )  # fmt: skip
-        warnings.warn(
-            "the sandbox runs at level 0: agent code has your files and your network in reach", WeakSandboxWarning,
-            stacklevel=2,
-        )  # fmt: skip
+        _log.warning("the sandbox runs at level 0: agent code has your files and your network in reach")
         return SpawnedSandbox(config)
     if server.level < min(Level.FULL, config.max_level):
-        warnings.warn(
-            f"the sandbox runs at level {int(server.level)}, not 3 ({reasons}); fix: {fixes}", WeakSandboxWarning,
-            stacklevel=2,
-        )  # fmt: skip
+        _log.warning("the sandbox runs at level %d, not 3 (%s); fix: %s", server.level, reasons, fixes)
     return ForkedSandbox(server, layout)

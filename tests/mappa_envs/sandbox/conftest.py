@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from mappa_envs import background
 from mappa_envs.errors import SandboxError
 from mappa_envs.sandbox import CellResult, Level, SandboxConfig, open_sandbox
 from mappa_envs.sandbox.forked import ForkedSandbox
-from mappa_envs.sandbox.start import WeakSandboxWarning
 
 CANARY = f"CANARY-{secrets.token_hex(8)}"
 LIMITS: dict[str, Any] = {
@@ -61,9 +59,7 @@ def open_box(level: Level, **changes: Any) -> Box:
     """Open a sandbox at exactly `level`, or skip with the reason why this machine has none."""
     config = SandboxConfig(**{**LIMITS, "max_level": level, "require_level": level, **changes})
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", WeakSandboxWarning)
-            return Box(background.run(open_sandbox(config)))
+        return Box(background.run(open_sandbox(config)))
     except SandboxError as error:
         pytest.skip(f"level {int(level)} is not to be had here: {error.got}")
 

@@ -360,6 +360,8 @@ def test_sys_exit_is_reported_and_the_kernel_lives(box: Box) -> None:
 
 
 def test_running_a_shell_through_ctypes_or_subclasses_is_confined_by_the_system(box: Box, truth: Path) -> None:
+    if box.level == Level.UID:
+        truth.chmod(0o600)
     code = f"""
 import ctypes
 status = ctypes.CDLL(None).system(b'cat {truth} > stolen.txt 2>/dev/null')

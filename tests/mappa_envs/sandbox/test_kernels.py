@@ -129,7 +129,7 @@ helper.value
     assert result.output.count("thread\n") == 4
 
 
-def test_fifty_kernels_draw_different_random_numbers_and_a_seed_makes_them_equal(full: Box) -> None:
+def test_fresh_kernels_draw_different_random_numbers_and_a_seed_makes_them_equal(full: Box) -> None:
     code = "import random, numpy; (random.random(), numpy.random.rand())"
     assert len({full.cell(code).output for _ in range(8)}) == 8
     seeded = open_box(Level.FULL, seed=7)
@@ -302,8 +302,7 @@ def test_a_workspace_of_another_sandbox_is_refused(full: Box, landlocked: Box) -
 
 
 DRIVER = """
-import asyncio, json, os, sys, warnings
-warnings.simplefilter("ignore")
+import asyncio, json, os, sys
 sys.path.insert(0, {root!r})
 from mappa_envs.sandbox import SandboxConfig, open_sandbox
 async def main():

@@ -46,7 +46,8 @@ def _pytest(user: str | None, levels: str, *arguments: str) -> str:
     home.chmod(0o777)
     drop = f"setpriv --reuid {user} --regid {user} --clear-groups " if user is not None else ""
     environment = (
-        f"env -i HOME={home} TMPDIR={home} LOGNAME=tester PATH=/usr/bin:/bin LANG=C.UTF-8 MAPPA_TEST_LEVELS='{levels}' "
+        f"env -i HOME={home} TMPDIR={home} HYPOTHESIS_STORAGE_DIRECTORY={home} LOGNAME=tester "
+        f"PATH=/usr/bin:/bin LANG=C.UTF-8 MAPPA_TEST_LEVELS='{levels}' "
         f"LD_LIBRARY_PATH={stage}/python/lib OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 "
         f"PYTHONPATH={':'.join([*packages, f'{stage}/checkout'])} "
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,15 +15,12 @@ from mappa_envs.errors import SandboxError
 from mappa_envs.sandbox import Level, SandboxConfig, open_sandbox
 from mappa_envs.sandbox.doctor import LACKS
 from mappa_envs.sandbox.spawned import describe_exit
-from mappa_envs.sandbox.start import WeakSandboxWarning
 
 
 @pytest.fixture(scope="module")
 def plain(_canary: None) -> Iterator[Box]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WeakSandboxWarning)
-        config = SandboxConfig(**{**LIMITS, "max_level": 0, "allow_unsafe": True})
-        box = Box(background.run(open_sandbox(config)))  # type: ignore[arg-type]
+    config = SandboxConfig(**{**LIMITS, "max_level": 0, "allow_unsafe": True})
+    box = Box(background.run(open_sandbox(config)))  # type: ignore[arg-type]
     yield box
     background.run(box.sandbox.close())
 
