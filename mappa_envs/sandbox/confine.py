@@ -51,7 +51,7 @@ def kernel(order: dict[str, Any], places: dict[str, str]) -> Any:
     from mappa_envs.sandbox import kernel_app
 
     for name in [name for name in sys.modules if name.split(".")[0] == "mappa_envs"]:
-        if name != kernel_app.__name__:
+        if name not in (kernel_app.__name__, "mappa_envs.sandbox.streams"):
             del sys.modules[name]
     sys.path.insert(0, "")
     connection = {**order["connection"], "ip": f"{places['sockets']}/k"}

@@ -14,7 +14,8 @@ from mappa_envs.sandbox.base import Level, SandboxConfig, Workspace
 from mappa_envs.sandbox.kernel import SandboxKernel
 from mappa_envs.sandbox.layout import Layout
 from mappa_envs.sandbox.pool import KernelPool
-from mappa_envs.sandbox.server import Server, ServerProcess
+from mappa_envs.sandbox.process import ServerProcess
+from mappa_envs.sandbox.server import Server
 from mappa_envs.sandbox.workspace import HostWorkspace
 
 DISK_WATCH_SECONDS = 0.5

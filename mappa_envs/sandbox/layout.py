@@ -17,7 +17,7 @@ NEEDED = ("numpy", "pandas", "scipy", "sklearn", "sympy", "matplotlib", "ipykern
 """Importable packages that the zygote preloads; their folders are made readable."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _ETC = ("ld.so.cache", "localtime", "fonts", "alternatives", "mime.types")
-_INSIDE = ("syscalls", "files", "isolation", "confine", "monitor", "zygote", "kernel_app")
+_INSIDE = ("syscalls", "files", "isolation", "confine", "monitor", "zygote", "kernel_app", "streams")
 
 
 @dataclass(frozen=True, slots=True)

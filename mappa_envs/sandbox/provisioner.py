@@ -24,7 +24,7 @@ from mappa_envs.errors import SandboxError
 from mappa_envs.sandbox.base import SandboxConfig
 from mappa_envs.sandbox.client import PORTS
 from mappa_envs.sandbox.forked import ForkedSandbox
-from mappa_envs.sandbox.server import ServerProcess
+from mappa_envs.sandbox.process import ServerProcess
 from mappa_envs.sandbox.shared import shared_sandbox
 from mappa_envs.sandbox.workspace import HostWorkspace
 

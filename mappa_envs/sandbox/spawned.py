@@ -26,9 +26,9 @@ from mappa_envs.errors import SandboxError
 from mappa_envs.sandbox.base import Level, SandboxConfig, Workspace
 from mappa_envs.sandbox.client import PORTS
 from mappa_envs.sandbox.kernel import SandboxKernel
+from mappa_envs.sandbox.layout import copy_inside_code
 from mappa_envs.sandbox.workspace import HostWorkspace, run_folder
 
-_KERNEL_APP = Path(__file__).with_name("kernel_app.py")
 _WATCH_SECONDS = 0.25
 _STARTS_AT_ONCE = max(2, os.cpu_count() or 2)
 THREAD_LIMITS = {
@@ -53,11 +53,12 @@ class SpawnedProcess:
     Args:
         folder: Private folder for its sockets and scratch files; deleted by `close`.
         workdir: Its current directory.
+        code: Folder with the modules that run inside, from `copy_inside_code`.
         config: Limits.
     """
 
-    def __init__(self, folder: Path, workdir: Path, config: SandboxConfig) -> None:
-        self._folder, self._config = folder, config
+    def __init__(self, folder: Path, workdir: Path, code: Path, config: SandboxConfig) -> None:
+        self._folder, self._code, self._config = folder, code, config
         self.key = secrets.token_hex(16).encode()
         self.prefix = str(folder / "k")
         self.exited: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -70,6 +71,7 @@ class SpawnedProcess:
             "workdir": str(workdir),
             "scratch": str(scratch),
             "seed": config.seed,
+            "code": str(code),
             "rlimits": rlimits(config),
         }
         path = folder / "request.json"
@@ -77,7 +79,8 @@ class SpawnedProcess:
         self._log = folder / "log"
         with self._log.open("wb") as log:
             self._popen = subprocess.Popen(
-                [sys.executable, str(_KERNEL_APP), str(path)], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                [sys.executable, "-P", "-m", "mappa_envs.sandbox.kernel_app", str(path)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 cwd=workdir, env=self._environment(scratch), start_new_session=True,
             )  # fmt: skip
         self._tree = psutil.Process(self._popen.pid)
@@ -95,7 +98,7 @@ class SpawnedProcess:
         }
         return {
             **kept, **THREAD_LIMITS, **{name: str(path) for name, path in own.items()},
-            "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p.endswith("-packages")),
+            "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join([str(self._code), *packages]),
             "JPY_PARENT_PID": str(os.getpid()), "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         }  # fmt: skip
 
@@ -172,6 +175,7 @@ class SpawnedSandbox:
     def __init__(self, config: SandboxConfig) -> None:
         self.config = config
         self._root = run_folder()
+        copy_inside_code(self._root / "code")
         self._context: zmq.Context[Any] = zmq.Context()
         self._kernels: list[SandboxKernel] = []
         self._workspaces: list[HostWorkspace] = []
@@ -193,7 +197,7 @@ class SpawnedSandbox:
         if not isinstance(workspace, HostWorkspace) or workspace.path is None:
             raise SandboxError("kernel() needs a workspace of this sandbox", got=type(workspace).__name__)
         async with self._starts:
-            process = SpawnedProcess(self._new_folder("k"), workspace.path, self.config)
+            process = SpawnedProcess(self._new_folder("k"), workspace.path, self._root / "code", self.config)
             kernel = SandboxKernel(process, self.config, self._context)
             self._kernels.append(kernel)
             try:
