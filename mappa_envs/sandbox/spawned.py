@@ -90,6 +90,7 @@ class SpawnedProcess:
 
     def _environment(self, scratch: Path) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TZ", "SYSTEMROOT") if name in os.environ}
+        packages = [path for path in sys.path if path.endswith("-packages")]
         own = {
             "HOME": scratch,
             "TMPDIR": scratch,

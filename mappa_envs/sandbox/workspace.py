@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import shutil
 import tempfile
@@ -122,7 +123,15 @@ def run_folder() -> Path:
     Socket paths may have 107 bytes (103 on macOS), so a long TMPDIR is passed over for /tmp.
     """
     base = tempfile.gettempdir()
-    return Path(tempfile.mkdtemp(prefix="mappa-", dir=base if len(os.fsencode(base)) <= 55 else "/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="mappa-", dir=base if len(os.fsencode(base)) <= 55 else "/tmp"))
+    atexit.register(_remove_at_exit, folder, os.getpid())
+    return folder
+
+
+def _remove_at_exit(folder: Path, pid: int) -> None:
+    """Delete the folder of a sandbox that nobody closed; a fork of this process must leave it alone."""
+    if os.getpid() == pid:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _unsafe(path: str, error: Exception, max_bytes: int | None) -> UnsafeFileError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -311,7 +312,7 @@ async def main():
     kernel = await sandbox.kernel(space)
     code = "import subprocess; p = subprocess.Popen(['sleep', '{marker}'], start_new_session=True)"
     result = await kernel.execute(code)
-    print(json.dumps([result.status, sandbox._server._popen.pid]), flush=True)
+    print(json.dumps([result.status, sandbox._server._popen.pid, str(sandbox._server.folder)]), flush=True)
     {end}
 asyncio.run(main())
 """
@@ -330,11 +331,12 @@ def test_everything_dies_with_a_host_process_that_is_killed(level: int, request:
     marker = f"45678.{level}"
     with _driver(level, marker, "await asyncio.sleep(60)") as driver:
         assert driver.stdout is not None
-        status, server = json.loads(driver.stdout.readline())
+        status, server, folder = json.loads(driver.stdout.readline())
         assert status == "ok" and processes_with(marker)
         driver.kill()
         driver.wait()
     assert eventually(lambda: not processes_with(marker) and not psutil.pid_exists(server), 10)
+    shutil.rmtree(folder)  # a killed process cannot delete its own
 
 
 def test_leaving_without_closing_neither_hangs_nor_leaves_processes(full: Box) -> None:
@@ -342,7 +344,10 @@ def test_leaving_without_closing_neither_hangs_nor_leaves_processes(full: Box) -
 
     marker = "56789.1"
     with _driver(3, marker, "return") as driver:
+        assert driver.stdout is not None
+        folder = json.loads(driver.stdout.readline())[2]
         assert driver.wait(timeout=30) == 0
+        assert not Path(folder).exists()
     assert eventually(lambda: not processes_with(marker), 10)
 
 
