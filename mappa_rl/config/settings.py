@@ -133,7 +133,7 @@ class TrainConfig(Config):
     """Seed of tasks, sampling and adapters."""
     run_dir: Path | None = None
     """Folder of the run; null: a new one under `runs/`."""
-    steps: int = Field(default=20, ge=1)
+    steps: int = Field(default=12, ge=1)
     """Training steps: gather experience, then update every agent."""
     reward: Literal["process", "outcome"] = "process"
     """`process`: each action's verdict. `outcome`: the episode's outcome for all its actions."""
