@@ -1,1 +1,1 @@
-
+"""Tasks and where they come from, by domain."""
