@@ -19,7 +19,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 import zmq
 
 from mappa_envs.errors import SandboxError
