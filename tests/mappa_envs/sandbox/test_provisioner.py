@@ -7,24 +7,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 from conftest import CANARY, Box
 from jupyter_client.manager import KernelManager
 from jupyter_client.provisioning import KernelProvisionerFactory
+from nbclient import NotebookClient
 
 from mappa_envs.sandbox.shared import close_shared
 
 
 @pytest.fixture
 def manager(full: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelManager]:
-    """A stock KernelManager whose kernelspec asks for the sandbox by entry point, as an installed package would."""
-    dist = tmp_path / "site" / "mappa_test-1.dist-info"
-    dist.mkdir(parents=True)
-    (dist / "METADATA").write_text("Metadata-Version: 2.1\nName: mappa-test\nVersion: 1\n")
-    (dist / "entry_points.txt").write_text(
-        "[jupyter_client.kernel_provisioners]\nmappa-sandbox = mappa_envs.sandbox.provisioner:SandboxProvisioner\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    """A stock KernelManager whose kernelspec asks for the sandbox by its entry point."""
     spec = tmp_path / "jupyter" / "kernels" / "sandboxed"
     spec.mkdir(parents=True)
     stanza = {"provisioner_name": "mappa-sandbox", "config": {"limits": {"require_level": 3, "memory_mb": 400}}}
@@ -101,3 +96,12 @@ def test_a_kernel_shut_down_by_a_client_is_noticed(manager: KernelManager) -> No
         assert eventually(lambda: not manager.is_alive(), 10)
     finally:
         client.stop_channels()
+
+
+def test_nbclient_runs_a_notebook_unchanged(manager: KernelManager) -> None:
+    cells = ["import math\nx = math.comb(6, 3)", "print(x)\nx + 1"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+    NotebookClient(notebook, kernel_name=manager.kernel_name, timeout=30).execute()
+    stream, result = notebook.cells[1].outputs
+    assert stream.text == "20\n"
+    assert result.data["text/plain"] == "21"
