@@ -168,9 +168,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
         self._layer_index = 0
-        self._layer = self.topology.next_layer(())
-        self._layer_turns: list[Turn] = []
-        self._waiting = list(self._layer)
+        self._waiting = list(self.topology.next_layer(()))
         self.agent_selection = self._waiting[0]
         self._refresh_infos({})
 
@@ -231,10 +229,9 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         self._clear_rewards()
         order = [a for a in self._waiting if a in actions]
         turns = await self._take_turns([(a, str(actions[a])) for a in order])
-        for agent, turn in zip(order, turns, strict=True):
+        for agent in order:
             self._cumulative_rewards[agent] = 0.0
             self._waiting.remove(agent)
-            self._layer_turns.append(turn)
         self._transcript = replace(self._transcript, turns=(*self._transcript.turns, *turns))
         self.rewards.update({t.agent: t.verdict.reward for t in turns})
         news: dict[str, dict[str, Any]] = {
@@ -308,9 +305,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
 
     async def _next_layer(self, news: dict[str, dict[str, Any]]) -> None:
         self._layer_index += 1
-        self._layer_turns = []
-        self._layer = self.topology.next_layer(self._transcript.turns)
-        self._waiting = list(self._layer)
+        self._waiting = list(self.topology.next_layer(self._transcript.turns))
         if self._waiting:
             return
         outcome = await self._outcome_fn(self.task, self.topology, self._transcript.turns)
