@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import re
@@ -10,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
-from envs_registry.errors import ConfigError, EntryPointError, RegistryError
+from envs_registry.errors import ConfigError, EntryPointError, RegistryError, did_you_mean
 
 EntryPoint = str | Callable[..., Any]
 
@@ -53,11 +52,10 @@ def load_entry_point(entry_point: EntryPoint) -> Callable[..., Any]:
     try:
         creator = reduce(getattr, attribute.split("."), module)
     except AttributeError as error:
-        close = difflib.get_close_matches(attribute, dir(module), n=1)
         raise EntryPointError(
             f"module {module_name!r} has no {attribute!r}",
             expected=f"what entry point {entry_point!r} names",
-            fix=f"did you mean {close[0]!r}?" if close else "correct the entry point in register()",
+            fix=did_you_mean(attribute, dir(module), "correct the entry point in register()"),
         ) from error
     if not callable(creator):
         raise EntryPointError(
@@ -107,12 +105,11 @@ def check_kwargs(creator: Callable[..., Any], kwargs: Mapping[str, Any], *, env_
     by_name = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)
     for name in () if is_open else sorted(set(kwargs) - set(by_name)):
-        close = difflib.get_close_matches(name, by_name, n=1)
         raise ConfigError(
             f"{env_id} takes no keyword {name!r}",
             expected=", ".join(sorted(by_name)) or "no keywords",
             got=f"{name}={kwargs[name]!r}",
-            fix=f"did you mean {close[0]!r}?" if close else f"leave {name!r} out",
+            fix=did_you_mean(name, by_name, f"leave {name!r} out"),
         )
     missing = sorted(n for n, p in by_name.items() if p.default is p.empty and n not in kwargs)
     if missing:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class MappaError(Exception):
     """An error that says what was expected, what was got and how to fix it.
@@ -24,6 +27,19 @@ class MappaError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the parts when an error crosses a process boundary."""
         return (_rebuild, (type(self), self.what, self.expected, self.got, self.fix))
+
+
+def did_you_mean(word: object, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6) -> str:
+    """Return the fix for a misspelt word: "did you mean ...?" with the nearest known one, else `otherwise`.
+
+    Args:
+        word: What was given, of any type.
+        known: What would have been accepted.
+        otherwise: The fix where nothing is near.
+        cutoff: Least similarity, 0 to 1, of a word that counts as near.
+    """
+    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=cutoff)
+    return f"did you mean {close[0]!r}?" if close else otherwise
 
 
 def _rebuild(cls: type[MappaError], what: str, expected: str, got: str, fix: str) -> MappaError:

@@ -39,6 +39,20 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
+class FileRecord:
+    """One file of the episode's workspace."""
+
+    name: str
+    """Path relative to the workspace, with `/`."""
+    size: int
+    """In bytes."""
+    writer: str
+    """Agent id that last wrote it, or `task` for what the task laid out."""
+    turn: int | None
+    """Index of the turn that last wrote it; None for the task's own files."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """What one verdict cost."""
 
@@ -121,6 +135,8 @@ class Turn:
     action: str
     tools: tuple[ToolResult, ...]
     verdict: Verdict
+    files: tuple[FileRecord, ...] = ()
+    """The workspace after the turn, by name; empty in environments without shared files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,4 +196,5 @@ def _turn(data: Mapping[str, Any]) -> Turn:
     fields["messages"] = tuple(fields["messages"])
     fields["tools"] = tuple(ToolResult(**t) for t in fields["tools"])
     fields["verdict"] = _verdict(fields["verdict"])
+    fields["files"] = tuple(FileRecord(**f) for f in fields.get("files", ()))
     return Turn(**fields)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 
-from envs_registry.errors import ConfigError
+from envs_registry.errors import ConfigError, did_you_mean
 from mappa_envs.judges.base import Judge, JudgeRequest
 from mappa_envs.judges.outcome import OutcomeJudge
 from mappa_envs.judges.replay import ReplayJudge
@@ -25,11 +24,10 @@ def get_judge(judge: str | Judge, *, rules: Callable[[], Judge]) -> Judge:
         return judge
     factories: dict[str, Callable[[], Judge]] = {"rules": rules, "outcome": OutcomeJudge}
     if not isinstance(judge, str) or judge not in factories:
-        close = difflib.get_close_matches(str(judge), factories, n=1)
         raise ConfigError(
             f"unknown judge {judge!r}",
             expected=f"one of {', '.join(factories)}, or a Judge",
-            fix=f"did you mean {close[0]!r}?" if close else "pass a Judge of your own",
+            fix=did_you_mean(judge, factories, "pass a Judge of your own"),
         )
     return factories[judge]()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from mappa_envs.tasks.base import Task
-from mappa_envs.transcript import Message, ToolResult, Transcript, Turn, Verdict
+from mappa_envs.transcript import FileRecord, Message, ToolResult, Transcript, Turn, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class JudgeRequest:
     """The turns before this one that a later layer can see; never the other turns of its own layer."""
     truth: Task | None
     """The task with its hidden answer when the environment's config allows this judge to see it, else None."""
+    files: tuple[FileRecord, ...] = ()
+    """The workspace after the action: names, sizes, and who wrote what when."""
 
 
 class Judge(ABC):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-
-from envs_registry.errors import ConfigError
+from envs_registry.errors import ConfigError, did_you_mean
 from mappa_envs.topologies.chain import CHAIN
 from mappa_envs.topology import Topology
 
@@ -20,11 +18,10 @@ def get_topology(topology: str | Topology) -> Topology:
     if isinstance(topology, Topology):
         return topology
     if topology not in TOPOLOGIES:
-        close = difflib.get_close_matches(str(topology), TOPOLOGIES, n=1)
         raise ConfigError(
             f"unknown topology {topology!r}",
             expected=f"one of {', '.join(sorted(TOPOLOGIES))}, or a Topology",
-            fix=f"did you mean {close[0]!r}?" if close else "pass a Topology of your own",
+            fix=did_you_mean(topology, TOPOLOGIES, "pass a Topology of your own"),
         )
     return TOPOLOGIES[topology]
 

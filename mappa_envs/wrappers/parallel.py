@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ClassVar, ParamSpec
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, ParamSpec
 from gymnasium.spaces import Dict as DictSpace
 from pettingzoo import ParallelEnv
 
+from envs_registry.errors import did_you_mean
 from mappa_envs import background
 from mappa_envs.errors import ActionError, ConfigError, EpisodeError
 from mappa_envs.spaces import AnyText
@@ -138,12 +138,11 @@ class TeamParallelEnv(ParallelEnv[str, dict[str, str], str]):
             )
         for agent in actions:
             if agent not in self.agents:
-                close = difflib.get_close_matches(str(agent), self.agents, n=1)
                 raise ActionError(
                     f"there is no agent {agent!r}",
                     expected=", ".join(self.agents),
                     got=repr(agent),
-                    fix=f"did you mean {close[0]!r}?" if close else "",
+                    fix=did_you_mean(agent, self.agents),
                 )
         missing = [agent for agent in layer if agent not in actions]
         if missing:

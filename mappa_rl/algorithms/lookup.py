@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from envs_registry.entry_points import check_kwargs, load_entry_point
-from envs_registry.errors import ConfigError, EntryPointError
+from envs_registry.errors import ConfigError, EntryPointError, did_you_mean
 from mappa_rl.algorithms.base import Algorithm
 from mappa_rl.algorithms.dr_mas import DrMAS
 from mappa_rl.algorithms.grpo import GRPO
@@ -71,12 +70,11 @@ def _creator(name: str) -> Callable[..., Any]:
         return _BUILT_IN[name]
     if points:
         return _load(points[0])
-    close = difflib.get_close_matches(name, algorithm_names(), n=1, cutoff=0.5)
     raise ConfigError(
         f"there is no algorithm {name!r}",
         expected=f"one of {', '.join(algorithm_names())}, or 'module:Class'",
         got=repr(name),
-        fix=f"did you mean {close[0]!r}?" if close else "install the distribution that declares it",
+        fix=did_you_mean(name, algorithm_names(), "install the distribution that declares it", cutoff=0.5),
     )
 
 

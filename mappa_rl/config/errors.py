@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from envs_registry.errors import ConfigError
+from envs_registry.errors import ConfigError, did_you_mean
 
 _MAX_SHOWN = 200
 
@@ -119,8 +119,7 @@ def _parts(item: ErrorDetails, path: tuple[str, ...], known: Sequence[str]) -> t
     message = {"an object": "a mapping", "a valid array": "a list"}.get(message, message)
     if kind == "literal_error" and isinstance(item["input"], str):
         choices = [part.strip("' ") for part in item["ctx"]["expected"].replace(" or ", ", ").split(", ")]
-        close_value = difflib.get_close_matches(item["input"], choices, n=1)
-        return message, got, f"did you mean {close_value[0]!r}?" if close_value else ""
+        return message, got, did_you_mean(item["input"], choices)
     if isinstance(item["input"], str) and kind.startswith(("int", "float", "bool")):
         plain = "true or false" if kind.startswith("bool") else "a number"
         return message, f"the text {got}", f"write {plain}, without quotes"

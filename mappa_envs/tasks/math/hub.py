@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envs_registry.errors import did_you_mean
 from mappa_envs.errors import ConfigError, TaskError
 from mappa_envs.grading.policy import AIME_POLICY, DEFAULT_POLICY, GradingPolicy
 from mappa_envs.tasks.math.extras import import_extra
@@ -75,12 +75,11 @@ def hub_source(
         TaskError: If the set cannot be loaded or is malformed.
     """
     if name not in HUB_SETS:
-        close = difflib.get_close_matches(str(name), HUB_SETS, n=1)
         raise ConfigError(
             "unknown problem set",
             expected=f"one of {', '.join(HUB_SETS)}",
             got=repr(name),
-            fix=f"did you mean {close[0]!r}?" if close else "load other sets with JsonlSource",
+            fix=did_you_mean(name, HUB_SETS, "load other sets with JsonlSource"),
         )
     if path is not None and revision is not None:
         raise ConfigError("a local copy has no revision", expected="path or revision, not both")

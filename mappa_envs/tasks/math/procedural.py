@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 
 import numpy as np
 
+from envs_registry.errors import did_you_mean
 from mappa_envs.errors import ConfigError, TaskError
 from mappa_envs.tasks.base import Split
 from mappa_envs.tasks.math.base import MathTask
@@ -130,12 +130,11 @@ def check_families(families: Sequence[str] | None) -> tuple[str, ...]:
         )
     for name in families:
         if name not in FAMILIES:
-            close = difflib.get_close_matches(str(name), FAMILIES, n=1)
             raise ConfigError(
                 f"unknown family {name!r}",
                 expected=f"one of {', '.join(FAMILIES)}",
                 got=repr(name),
-                fix=f"did you mean {close[0]!r}?" if close else "pick from the list",
+                fix=did_you_mean(name, FAMILIES, "pick from the list"),
             )
     if len(set(families)) < len(families):
         raise ConfigError("a family is named twice", expected="distinct names", got=repr(list(families)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 
 import numpy as np
 
+from envs_registry.errors import did_you_mean
 from mappa_envs.errors import ConfigError, TaskError
 from mappa_envs.tasks.base import Split
 from mappa_envs.tasks.math.base import MathTask
@@ -131,11 +131,10 @@ def _check_generators(generators: Sequence[str] | None) -> tuple[str, ...]:
         )
     for name in generators:
         if name not in GENERATORS:
-            close = difflib.get_close_matches(str(name), GENERATORS, n=1)
             raise ConfigError(
                 f"generator {name!r} is not one with numbers as answers",
                 expected=f"one of {', '.join(GENERATORS)}",
                 got=repr(name),
-                fix=f"did you mean {close[0]!r}?" if close else "pick from the list",
+                fix=did_you_mean(name, GENERATORS, "pick from the list"),
             )
     return tuple(generators)

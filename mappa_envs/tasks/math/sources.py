@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from envs_registry.errors import did_you_mean
 from mappa_envs.errors import ConfigError
 from mappa_envs.grading.policy import DEFAULT_POLICY, GradingPolicy
 from mappa_envs.tasks.base import Split, TaskSource
@@ -103,12 +103,11 @@ def parse_tasks_config(fields: Mapping[str, Any]) -> TasksConfig:
     """
     source = fields.get("source", "procedural")
     if source not in _SOURCES:
-        close = difflib.get_close_matches(str(source), _SOURCES, n=1)
         raise ConfigError(
             "unknown task source",
             expected=f"one of {', '.join(_SOURCES)}",
             got=repr(source),
-            fix=f"did you mean {close[0]!r}?" if close else "pick from the list",
+            fix=did_you_mean(source, _SOURCES, "pick from the list"),
         )
     try:
         return _ADAPTER.validate_python({**fields, "source": source})

@@ -1,67 +1,13 @@
-"""The `mappa` command."""
+"""Commands about training and measuring: `train`, `eval`, `compare`, `contamination`."""
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-import envs_registry
-import mappa_envs  # noqa: F401  registers the built-in environments
-from envs_registry.errors import MappaError
-from mappa_rl.config import TrainConfig, load_config
-
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    help="Teams of language-model agents that learn from per-action rewards.",
-)
-console = Console(highlight=False)
-
-Overrides = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings, e.g. `steps=5 optim.lr=1e-3`.")
-]
-ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="YAML file with settings.")]
-RunFolder = Annotated[Path | None, typer.Option("--run", help="Use the settings and adapters of this run folder.")]
-
-
-@app.command()
-def envs() -> None:
-    """List the registered environments."""
-    table = Table("id", "description", box=None, header_style="bold")
-    for spec in envs_registry.registered():
-        table.add_row(spec.id, spec.description)
-    console.print(table)
-
-
-@app.command()
-def play(
-    env: Annotated[str, typer.Argument(help="Environment id.")] = "Mappa/MathChat-v0",
-    settings: Overrides = None,
-    policy: Annotated[
-        str, typer.Option(help="`scripted`, or `model` (policy.model, with the adapters of --run).")
-    ] = "scripted",
-    episodes: Annotated[int, typer.Option(min=1, help="How many episodes.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the sampling.")] = 0,
-    task: Annotated[int, typer.Option(min=0, help="Index of the first held-out task.")] = 0,
-    config: ConfigFile = None,
-    run: RunFolder = None,
-) -> None:
-    """Play episodes and print their transcripts with scores."""
-    from mappa_rl.play import play_episodes
-
-    chosen = _config(config, run, [f"env.id={env}", *(settings or [])])
-    for text in play_episodes(chosen, policy=policy, run=run, episodes=episodes, first_task=task, seed=seed):
-        console.print(text, markup=False)
-        console.print()
+from mappa_rl.cli.app import ConfigFile, Overrides, RunFolder, app, config_of, console
 
 
 @app.command()
@@ -77,7 +23,7 @@ def train(
     from mappa_rl.progress import TrainProgress, new_run_dir
     from mappa_rl.trainer import Trainer
 
-    chosen = _config(config or (resume / "config.yaml" if resume else None), None, settings or [])
+    chosen = config_of(config or (resume / "config.yaml" if resume else None), None, settings or [])
     run_dir = resume or chosen.run_dir or new_run_dir(Path("runs"))
     console.print(f"run folder: {run_dir}")
     with TrainProgress(console, chosen.steps) as progress:
@@ -106,7 +52,7 @@ def evaluate_command(
     from mappa_rl.evaluation.run import run_evaluation
     from mappa_rl.progress import print_evaluation
 
-    chosen = _config(config, run, settings or [])
+    chosen = config_of(config, run, settings or [])
     result = run_evaluation(
         chosen,
         run=run,
@@ -154,31 +100,3 @@ def contamination(
     console.print(report.summary(), markup=False, soft_wrap=True)
     if not report.clean:
         raise typer.Exit(1)
-
-
-@app.command()
-def doctor() -> None:
-    """Say how well agent code is isolated here and how to get more, and print versions, devices and cached models."""
-    from mappa_rl.doctor import doctor_lines
-
-    for line in doctor_lines():
-        console.print(line, markup=False, soft_wrap=True)
-
-
-def _config(file: Path | None, run: Path | None, settings: Sequence[str]) -> TrainConfig:
-    if run is not None and file is None:
-        file = run / "config.yaml"
-    return load_config(TrainConfig, file, settings)
-
-
-def main() -> None:
-    """Run the command; errors of this project print what was expected, what was got and the fix, and exit with 2."""
-    # What the libraries say of their own progress and plans would bury what this command says.
-    warnings.filterwarnings("ignore", category=FutureWarning)
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    try:
-        app()
-    except MappaError as error:
-        Console(stderr=True, highlight=False).print(f"error: {error}", markup=False, style="red")
-        sys.exit(2)
