@@ -30,6 +30,7 @@ from mappa_rl.policy.lora_team import LoraTeam
 from mappa_rl.report.curve import learning_curve
 from mappa_rl.report.metrics import MetricsWriter
 from mappa_rl.rollout.collector import Collector, Episode, EpisodeSpec, derive_seed, rows_of
+from mappa_rl.rollout.rewards import mix_outcome
 from mappa_rl.rollout.row import Row
 from mappa_rl.update import update_agent
 
@@ -146,11 +147,13 @@ class Trainer:
         episodes = collector.collect(self._specs(step), sampling, seed=derive_seed(config.seed, _TRAIN, step))
         self._record_transcripts(step, episodes)
         rows = rows_of(episodes)
+        record = rollout_metrics(step, episodes, rows)
+        if config.reward == "mixed":
+            rows = mix_outcome(rows, episodes, config.outcome_weight)
         check_failures(episodes, rows, config.rollout.max_failed_share)
         self._set_learning_rate(step)
         batch = self._batch(rows)
         advantages = self.algorithm.advantages(batch)
-        record = rollout_metrics(step, episodes, rows)
         for agent in self.team.agents:
             chosen = [i for i, row in enumerate(rows) if row.agent == agent and row.trainable]
             if chosen:
@@ -330,11 +333,14 @@ def check_failures(episodes: Sequence[Episode], rows: Sequence[Row], limit: floa
 
 
 def _first_failure(episodes: Sequence[Episode]) -> str:
-    for episode in episodes:
-        for turn in episode.transcript.turns if episode.transcript else ():
-            if turn.verdict.status == "failed":
-                return turn.verdict.reason
-    return "unknown"
+    transcripts = [episode.transcript for episode in episodes if episode.transcript]
+    for transcript in transcripts:
+        for turn in transcript.turns:
+            verdict = transcript.verdict(turn.index)
+            if verdict.status == "failed":
+                return verdict.reason
+    outcomes = [t.outcome for t in transcripts if t.outcome is not None and t.outcome.success is None]
+    return f"outcome undecided: {outcomes[0].reason}" if outcomes else "unknown"
 
 
 def rollout_metrics(step: int, episodes: Sequence[Episode], rows: Sequence[Row]) -> dict[str, Any]:

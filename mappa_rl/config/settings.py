@@ -135,8 +135,11 @@ class TrainConfig(Config):
     """Folder of the run; null: a new one under `runs/`."""
     steps: int = Field(default=12, ge=1)
     """Training steps: gather experience, then update every agent."""
-    reward: Literal["process", "outcome"] = "process"
-    """`process`: each action's verdict. `outcome`: the episode's outcome for all its actions."""
+    reward: Literal["process", "outcome", "mixed"] = "process"
+    """`process`: each action's verdict. `outcome`: the episode's outcome for all its actions; the judge is not asked.
+    `mixed`: a weighted mean of the two."""
+    outcome_weight: float = Field(default=0.5, ge=0, le=1)
+    """Weight of the outcome in the `mixed` reward; the rest is the verdict's."""
     keep_transcripts: int = Field(default=8, ge=0)
     """Training episodes per step whose transcripts are written; evaluations are written whole."""
     save_every: int = Field(default=0, ge=0)

@@ -173,7 +173,7 @@ def test_an_unknown_key_is_named_with_the_nearest_one(override: str, key: str, m
         ("optim.betas=[0, 0, 0]", "optim.betas", "at most 2", "[0, 0, 0]", ""),
         ("optim=3", "optim", "a mapping", "3 (int)", ""),
         ("env.kwargs=[1]", "env.kwargs", "", "[1] (list)", ""),
-        ("reward=proces", "reward", "'process' or 'outcome'", "'proces'", "did you mean 'process'?"),
+        ("reward=proces", "reward", "'process', 'outcome' or 'mixed'", "'proces'", "did you mean 'process'?"),
         ("policy.gradient_checkpointing='yes'", "policy.gradient_checkpointing", "boolean", "'yes'", "true or false"),
         ("run_dir=3", "run_dir", "string", "3 (int)", ""),
         ("policy.lora_targets=3", "policy.lora_targets", "a valid string or a list", "3 (int)", ""),

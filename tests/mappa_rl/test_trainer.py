@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM
 from mappa_envs.judges.base import JudgeRequest
 from mappa_envs.judges.math_rules import MathRules
 from mappa_envs.transcript import Verdict
+from mappa_rl.algorithms import TokenBatch
 from mappa_rl.config import TrainConfig, load_config
 from mappa_rl.errors import CheckpointError, ConfigError, TrainingError
 from mappa_rl.policy.loading import TINY_FOLDER
@@ -120,6 +121,34 @@ def test_a_used_folder_and_a_missing_checkpoint_are_named(finished: Path, tmp_pa
         Trainer(config(), finished)
     with pytest.raises(CheckpointError, match="no checkpoint"):
         Trainer(config(), tmp_path / "empty", resume=True)
+
+
+def test_the_mixed_reward_trains_on_verdict_and_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Row] = []
+
+    def batch(trainer: Trainer, rows: list[Row]) -> TokenBatch:
+        seen.extend(rows)
+        return TokenBatch.from_rows(rows)
+
+    monkeypatch.setattr(Trainer, "_batch", batch)
+    runs = {}
+    for reward in ("process", "mixed"):
+        more = (
+            "outcome_weight=0.25",
+            "algorithm.kwargs.kl=none",
+            "eval.tasks=0",
+            "steps=1",
+            "rollout.tasks_per_step=2",
+        )
+        Trainer(config(f"reward={reward}", *more), tmp_path / reward).run()
+        runs[reward], seen = list(seen), []
+    assert len(runs["process"]) == len(runs["mixed"])
+    for process, mixed in zip(runs["process"], runs["mixed"], strict=True):
+        assert mixed.response_ids == process.response_ids
+        assert mixed.reward == pytest.approx(0.75 * process.reward + 0.25 * process.outcome)
+    assert {row.reward for row in runs["mixed"]} != {row.reward for row in runs["process"]}
+    (first,), (second,) = metrics(tmp_path / "process"), metrics(tmp_path / "mixed")
+    assert first["score/solver_0"] == second["score/solver_0"]
 
 
 def test_the_outcome_reward_gives_all_actions_of_an_episode_the_same(tmp_path: Path) -> None:
