@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium.spaces import Dict as DictSpace
@@ -16,6 +16,7 @@ from mappa_envs import background
 from mappa_envs.checks import MAX_ACTION_CHARS, check_action, check_seed, task_index
 from mappa_envs.errors import ActionError, EpisodeError, JudgeError
 from mappa_envs.judges.base import Judge, JudgeRequest
+from mappa_envs.judges.requests import GroundTruth, make_request, requests_of
 from mappa_envs.messages import build_messages, flatten
 from mappa_envs.render import render_transcript
 from mappa_envs.sandbox.base import SandboxConfig
@@ -27,9 +28,6 @@ from mappa_envs.transcript import Message, Outcome, ToolResult, Transcript, Turn
 
 OutcomeFn = Callable[[Task, Topology, tuple[Turn, ...]], Awaitable[Outcome]]
 """Decides from ground truth how the team did."""
-
-GroundTruth = Literal["all", "answer", "none"]
-"""Which turns a judge sees the hidden answer for: every role's, the answer role's only (as the paper), or none."""
 
 MAX_PROMPT_CHARS = 10_000_000
 _ENDLESS = 2**31
@@ -252,7 +250,16 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         earlier = tuple(t for t in self._transcript.turns if t.layer < self._layer_index)
         seen = [self.messages(agent) for agent, _ in chosen]
         requests = [
-            self._request(agent, action, messages, results, earlier)
+            make_request(
+                self.topology,
+                self.task,
+                self.ground_truth,
+                agent=agent,
+                messages=messages,
+                action=action,
+                tools=results,
+                earlier=earlier,
+            )
             for (agent, action), messages, results in zip(chosen, seen, tools, strict=True)
         ]
         verdicts = await self._verdicts(requests)
@@ -267,39 +274,18 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
             return ()
         return (await self._toolbox.run_python(agent, action),)
 
-    def _request(
-        self,
-        agent: str,
-        action: str,
-        messages: tuple[Message, ...],
-        tools: tuple[ToolResult, ...],
-        earlier: tuple[Turn, ...],
-    ) -> JudgeRequest:
-        role = self.topology.role_of(agent)
-        told = self.ground_truth == "all" or (self.ground_truth == "answer" and role.name == self.topology.answer_role)
-        return JudgeRequest(
-            task_prompt=self.task.prompt,
-            task_kind=self.task.kind,
-            agent=agent,
-            role=role.name,
-            duty=role.duty,
-            messages=messages,
-            action=action,
-            tools=tools,
-            earlier=earlier,
-            truth=self.task if told else None,
-        )
-
     async def _verdicts(self, requests: list[JudgeRequest]) -> list[Verdict]:
         if self.judge.scope == "episode":
             return [Verdict.skipped("scored when the episode ends", self.judge.id) for _ in requests]
-        verdicts = await self.judge.score(requests)
-        if len(verdicts) != len(requests):
+        return self._checked(await self.judge.score(requests), len(requests))
+
+    def _checked(self, verdicts: list[Verdict], wanted: int) -> list[Verdict]:
+        if len(verdicts) != wanted:
             raise JudgeError(
                 f"judge {self.judge.id!r} broke its contract",
-                expected=f"{len(requests)} verdicts",
+                expected=f"{wanted} verdicts",
                 got=f"{len(verdicts)}",
-                fix="return one verdict per request, Verdict.failed where there is no score",
+                fix="return one verdict per turn, Verdict.failed where there is no score",
             )
         return verdicts
 
@@ -313,8 +299,9 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         self.terminations = dict.fromkeys(self.agents, True)
         self.agent_selection = self.agents[0]
         if self.judge.scope == "episode":
-            finals = tuple(await self.judge.score_episode(self._transcript))
-            self._transcript = replace(self._transcript, final_verdicts=finals)
+            requests = requests_of(self._transcript, self.topology, self.task, self.ground_truth)
+            finals = self._checked(await self.judge.score_episode(self._transcript, requests), len(requests))
+            self._transcript = replace(self._transcript, final_verdicts=tuple(finals))
             for turn, verdict in zip(self._transcript.turns, finals, strict=True):
                 self.rewards[turn.agent] = verdict.reward
                 news.setdefault(turn.agent, {})["verdict"] = verdict.public()

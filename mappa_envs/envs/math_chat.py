@@ -13,12 +13,13 @@ from mappa_envs.grading.policy import GradingPolicy
 from mappa_envs.judges import get_judge
 from mappa_envs.judges.base import Judge
 from mappa_envs.judges.math_rules import MathRules
+from mappa_envs.judges.requests import GroundTruth
 from mappa_envs.sandbox.base import SandboxConfig
 from mappa_envs.tasks.base import Task, TaskSource
 from mappa_envs.tasks.math.base import MathTask
 from mappa_envs.tasks.math.families import STARTER_FAMILIES
 from mappa_envs.tasks.math.sources import ProceduralConfig, TasksConfig, build_source
-from mappa_envs.team_env import GroundTruth, TeamEnv
+from mappa_envs.team_env import TeamEnv
 from mappa_envs.topologies import get_topology
 from mappa_envs.topology import Topology
 from mappa_envs.transcript import Outcome, Turn

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from mappa_envs.tasks.base import Task
-from mappa_envs.transcript import FileRecord, Message, ToolResult, Transcript, Turn, Verdict
+from mappa_envs.transcript import FileRecord, Message, Outcome, ToolResult, Transcript, Turn, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Hindsight:
+    """What is known of a turn only after the episode."""
+
+    outcome: Outcome
+    later: tuple[Turn, ...]
+    """The turns of later layers, oldest first, each with the verdict that hindsight gave it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,8 @@ class JudgeRequest:
     """The task with its hidden answer when the environment's config allows this judge to see it, else None."""
     files: tuple[FileRecord, ...] = ()
     """The workspace after the action: names, sizes, and who wrote what when."""
+    hindsight: Hindsight | None = None
+    """What came after, where the turn is judged when the episode is over; else None."""
 
 
 class Judge(ABC):
@@ -49,6 +60,26 @@ class Judge(ABC):
         up a number.
         """
 
-    async def score_episode(self, transcript: Transcript) -> list[Verdict]:
-        """Give one verdict per turn of a finished episode; only asked of judges whose `scope` is `episode`."""
+    async def score_episode(self, transcript: Transcript, requests: Sequence[JudgeRequest]) -> list[Verdict]:
+        """Give one verdict per turn of a finished episode; only asked of judges whose `scope` is `episode`.
+
+        Args:
+            transcript: The episode with its outcome.
+            requests: What a judge of turns would have been asked, one per turn.
+        """
         raise NotImplementedError(f"{type(self).__name__} scores turns, not episodes")
+
+    def commit(self) -> None:
+        """Take what was scored since the last call into account from now on; trainers call it after each step.
+
+        Between two calls a judge's verdicts depend on the requests alone, whatever the order in which they come.
+        """
+        return
+
+    def state(self) -> dict[str, Any]:
+        """Return what was committed, as plain JSON, for a checkpoint; empty for judges that remember nothing."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to what `state` returned; what was not committed is forgotten."""
+        return

@@ -28,7 +28,7 @@ class OutcomeJudge(Judge):
         """
         raise JudgeError("OutcomeJudge scores episodes", fix="call score_episode on the finished transcript")
 
-    async def score_episode(self, transcript: Transcript) -> list[Verdict]:
+    async def score_episode(self, transcript: Transcript, requests: Sequence[JudgeRequest]) -> list[Verdict]:
         """Give every turn the same verdict, from the outcome.
 
         Raises:

@@ -49,7 +49,7 @@ class EndJudge(LengthJudge):
 
     scope: ClassVar[Literal["turn", "episode"]] = "episode"
 
-    async def score_episode(self, transcript: Transcript) -> list[Verdict]:
+    async def score_episode(self, transcript: Transcript, requests: Sequence[JudgeRequest]) -> list[Verdict]:
         return [Verdict.ok(len(transcript.turns), "turns", self.id) for _ in transcript.turns]
 
 

@@ -38,7 +38,7 @@ def test_the_outcome_is_shared_by_every_action(last: str, score: float) -> None:
 
 def test_an_undecided_outcome_is_a_failed_verdict_not_a_zero() -> None:
     transcript = replace(play(make_env(), *ACTIONS), outcome=Outcome(None, 0.0, "ran out of time"))
-    assert {v.status for v in asyncio.run(OutcomeJudge().score_episode(transcript))} == {"failed"}
+    assert {v.status for v in asyncio.run(OutcomeJudge().score_episode(transcript, []))} == {"failed"}
 
 
 def test_turns_and_unfinished_episodes_are_not_scored_by_outcome() -> None:
@@ -46,7 +46,7 @@ def test_turns_and_unfinished_episodes_are_not_scored_by_outcome() -> None:
         asyncio.run(OutcomeJudge().score([]))
     unfinished = replace(play(make_env(), *ACTIONS), outcome=None)
     with pytest.raises(JudgeError, match="no outcome yet"):
-        asyncio.run(OutcomeJudge().score_episode(unfinished))
+        asyncio.run(OutcomeJudge().score_episode(unfinished, []))
 
 
 def test_recorded_verdicts_come_again_for_the_same_turns_only(tmp_path: Path) -> None:
