@@ -18,7 +18,7 @@ from mappa_rl.errors import EvaluationError, MappaError
 from mappa_rl.evaluation.records import EpisodeRecord
 from mappa_rl.rollout.collector import EpisodeSpec
 
-_FORMAT = 1
+_FORMAT = 2
 _ABSENT = object()
 
 

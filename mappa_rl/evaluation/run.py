@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from mappa_rl.evaluation.records import EpisodeRecord
 from mappa_rl.evaluation.result import eval_settings, task_digest, write_result
 from mappa_rl.evaluation.stats import PairedComparison
 from mappa_rl.policy.base import Policy, Sampling
-from mappa_rl.rollout.collector import Collector
+from mappa_rl.rollout.collector import Collector, EpisodeSpec
 from mappa_rl.trainer import make_env, make_team
 
 BASE = "base"
@@ -131,24 +132,42 @@ def _measure(
         log_file.unlink(missing_ok=True)
     log = EpisodeLog(log_file, settings, specs=specs, chunk=config.rollout.concurrency)
     found = len(log.records)
-    if found and on_progress is not None:
-        on_progress(found, len(specs))
-    if found == len(specs):
-        evaluation, records = summarise(log.records), log.records
-    else:
-        collector = Collector(
-            lambda: make_env(config, "eval"), load_team(config, env, run), concurrency=config.rollout.concurrency
-        )
-        sampling = Sampling(temperature=config.eval.temperature, max_new_tokens=config.policy.max_new_tokens)
-        try:
-            evaluation, records = evaluate(
-                collector, specs, sampling, seed=config.seed, log=log, on_progress=on_progress
-            )
-        finally:
-            collector.close()
+    evaluation, records = play_rest(config, specs, log, lambda: load_team(config, env, run), on_progress)
     write_result(file, evaluation, {"tasks_sha256": digest, "settings": settings, "episodes": log_file.name})
     texts = tuple(record_text(env, record) for record in records[:transcripts])
     return Measured(evaluation, texts, file, log_file, found)
+
+
+def play_rest(
+    config: TrainConfig,
+    specs: Sequence[EpisodeSpec],
+    log: EpisodeLog,
+    load_policy: Callable[[], Policy],
+    on_progress: OnProgress | None = None,
+) -> tuple[Evaluation, list[EpisodeRecord]]:
+    """Play the held-out episodes that a log does not hold yet, and summarise all.
+
+    Args:
+        config: Environment and sampling.
+        specs: All episodes of the evaluation.
+        log: Gets the episodes as they finish.
+        load_policy: Makes the player; not called if nothing is left to play.
+        on_progress: Hears of episodes as they finish.
+
+    Raises:
+        TrainingError: If no episode came to its end.
+    """
+    found = len(log.records)
+    if found and on_progress is not None:
+        on_progress(found, len(specs))
+    if found == len(specs):
+        return summarise(log.records), log.records
+    collector = Collector(lambda: make_env(config, "eval"), load_policy(), concurrency=config.rollout.concurrency)
+    sampling = Sampling(temperature=config.eval.temperature, max_new_tokens=config.policy.max_new_tokens)
+    try:
+        return evaluate(collector, specs, sampling, seed=config.seed, log=log, on_progress=on_progress)
+    finally:
+        collector.close()
 
 
 def record_text(env: TeamEnv, record: EpisodeRecord) -> str:

@@ -212,6 +212,21 @@ def paired_comparison(pairs: Sequence[tuple[Fraction, Fraction]], *, seed: int =
     )
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for their number, in the order given.
+
+    Holm's step-down procedure (Holm 1979): of `m` p-values sorted upwards, the i-th (from 0) is multiplied by
+    `m - i`, made no smaller than those before it, and cut at 1. Rejecting what is at most 0.05 keeps the chance of
+    any false rejection at 0.05, however the tests depend on each other.
+    """
+    adjusted = [0.0] * len(p_values)
+    reached = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        reached = max(reached, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = reached
+    return adjusted
+
+
 def _wilson(mean: float, n: int) -> Interval:
     centre = (mean + _Z95**2 / (2 * n)) / (1 + _Z95**2 / n)
     half = _Z95 / (1 + _Z95**2 / n) * math.sqrt(mean * (1 - mean) / n + _Z95**2 / (4 * n**2))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mappa_rl.errors import ConfigError, TrainingError
 from mappa_rl.evaluation.stats import (
+    holm,
     mean_interval,
     paired_comparison,
     pass_at_k,
@@ -201,6 +202,27 @@ def test_a_comparison_reads_as_a_sentence() -> None:
     text = str(paired_comparison([(Fraction(1), Fraction(0))] * 8 + [(Fraction(0), Fraction(1))] * 2))
     assert text.startswith("+60.0 points (95 % interval ")
     assert "p = 0.11 (exact sign-flip test over 10 tasks: 8 better, 2 worse, 0 equal)" in text
+
+
+# Several comparisons ---------------------------------------------------------------------------------------------
+
+
+def test_holm_by_hand() -> None:
+    # Sorted: 0.005 x 4, 0.01 x 3, 0.03 x 2, 0.04 x 1 = 0.04, but no less than the 0.06 before it.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([0.2]) == [0.2]
+    assert holm([]) == []
+
+
+@settings(max_examples=200)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_holm_is_closed_testing_with_bonferroni(p_values: list[float]) -> None:
+    # Marcus, Peritz and Gabriel 1976: reject one hypothesis if every intersection that it is part of is rejected.
+    places = range(len(p_values))
+    subsets = [s for size in range(1, len(p_values) + 1) for s in itertools.combinations(places, size)]
+    closed = [max(min(1.0, len(s) * min(p_values[i] for i in s)) for s in subsets if at in s) for at in places]
+    assert holm(p_values) == pytest.approx(closed)
 
 
 # Simulations -----------------------------------------------------------------------------------------------------
