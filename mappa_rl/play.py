@@ -13,7 +13,7 @@ from mappa_rl.evaluation.run import load_team, record_text
 from mappa_rl.policy.base import Policy, Sampling
 from mappa_rl.policy.scripted import math_oracle
 from mappa_rl.rollout.collector import Collector, EpisodeSpec, derive_seed
-from mappa_rl.trainer import make_env
+from mappa_rl.training.build import make_env
 
 
 def play_episodes(
