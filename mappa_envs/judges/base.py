@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from mappa_envs.errors import JudgeError
 from mappa_envs.tasks.base import Task
 from mappa_envs.transcript import FileRecord, Message, Outcome, ToolResult, Transcript, Turn, Verdict
 
@@ -40,6 +41,11 @@ class JudgeRequest:
     """The task with its hidden answer when the environment's config allows this judge to see it, else None."""
     files: tuple[FileRecord, ...] = ()
     """The workspace after the action: names, sizes, and who wrote what when."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the environment's inspector found out about those files; without what took the hidden answer where that is
+    not shown."""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    """The duties of the roles that a hub may pick from, by name; empty for other roles."""
     hindsight: Hindsight | None = None
     """What came after, where the turn is judged when the episode is over; else None."""
 
@@ -83,3 +89,19 @@ class Judge(ABC):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to what `state` returned; what was not committed is forgotten."""
         return
+
+
+def checked(judge: Judge, verdicts: list[Verdict], wanted: int) -> list[Verdict]:
+    """Return what a judge gave, if it gave one verdict per turn.
+
+    Raises:
+        JudgeError: If it gave more or fewer.
+    """
+    if len(verdicts) != wanted:
+        raise JudgeError(
+            f"judge {judge.id!r} broke its contract",
+            expected=f"{wanted} verdicts",
+            got=f"{len(verdicts)}",
+            fix="return one verdict per turn, Verdict.failed where there is no score",
+        )
+    return verdicts
