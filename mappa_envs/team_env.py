@@ -14,8 +14,9 @@ from pettingzoo import AECEnv
 from envs_registry.errors import ConfigError
 from mappa_envs import background
 from mappa_envs.checks import MAX_ACTION_CHARS, check_action, check_seed, task_index
-from mappa_envs.errors import ActionError, EpisodeError, JudgeError
-from mappa_envs.judges.base import Judge, JudgeRequest
+from mappa_envs.errors import ActionError, EpisodeError
+from mappa_envs.inspection import FileWork, Inspector
+from mappa_envs.judges.base import Judge, JudgeRequest, checked
 from mappa_envs.judges.requests import GroundTruth, make_request, requests_of
 from mappa_envs.messages import build_messages, flatten
 from mappa_envs.render import render_transcript
@@ -46,7 +47,8 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         topology: Roles, flow and views.
         tasks: Where tasks come from; `reset(seed=s)` draws one from a generator seeded with `s`.
         judge: Gives the verdicts.
-        outcome: Grades the finished episode from ground truth.
+        outcome: Grades the finished episode from ground truth; None where `work` does.
+        work: For domains of files: what is laid out in the workspace, and who looks into the agents' work.
         sandbox: Limits of agent code; a kernel is started only for an agent that runs code.
         ground_truth: Which turns the judge may see the hidden answer for.
         render_mode: `ansi` (render returns text), `human` (the transcript is printed as it grows) or None.
@@ -69,7 +71,8 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         topology: Topology,
         tasks: TaskSource,
         judge: Judge,
-        outcome: OutcomeFn,
+        outcome: OutcomeFn | None = None,
+        work: FileWork | None = None,
         sandbox: SandboxConfig | None = None,
         ground_truth: GroundTruth = "all",
         render_mode: str | None = None,
@@ -81,6 +84,8 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
             raise ConfigError("judge is of the wrong type", expected="a Judge", got=repr(judge))
         if not isinstance(tasks, TaskSource):
             raise ConfigError("tasks is of the wrong type", expected="a TaskSource", got=repr(tasks))
+        if (outcome is None) == (work is None):
+            raise ConfigError("who grades the episode?", expected="one of outcome= and work=", got="both or neither")
         if ground_truth not in ("all", "answer", "none"):
             raise ConfigError("ground_truth", expected="'all', 'answer' or 'none'", got=repr(ground_truth))
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
@@ -88,7 +93,8 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         self.env_id, self.topology, self.tasks, self.judge = env_id, topology, tasks, judge
         self.sandbox_config = sandbox or SandboxConfig()
         self.ground_truth, self.render_mode = ground_truth, render_mode
-        self._outcome_fn = outcome
+        self._outcome_fn, self._work = outcome, work
+        self._inspector: Inspector | None = None
         self.possible_agents = list(topology.agents)
         self.observation_spaces = {
             a: DictSpace({"role": AnyText(64), "prompt": AnyText(MAX_PROMPT_CHARS)}) for a in self.possible_agents
@@ -149,7 +155,9 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
         drawn = int(self._rng.integers(0, self.tasks.size if self.tasks.size is not None else _ENDLESS))
         task = self.tasks.task(drawn if index is None else index)
         await self._toolbox.close()
-        self._toolbox = Toolbox(self.sandbox_config)
+        self._toolbox = Toolbox(self.sandbox_config, self._work.lay_out(task) if self._work is not None else None)
+        self._inspector = self._work.inspector(task, self._toolbox) if self._work is not None else None
+        self._given_files = self._toolbox.files
         self._task = task
         self._transcript = Transcript(
             env_id=self.env_id,
@@ -177,7 +185,7 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
     def messages(self, agent: str) -> tuple[Message, ...]:
         """Return the chat that `agent` sees now; turns of the layer under way are not in it."""
         complete = [t for t in self.transcript.turns if t.layer < self._layer_index]
-        return build_messages(self.topology, self.task.prompt, complete, agent)
+        return build_messages(self.topology, self.task.prompt, complete, agent, self._given_files)
 
     @property
     def layer(self) -> tuple[str, ...]:
@@ -245,7 +253,18 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
             self.render()
 
     async def _take_turns(self, chosen: list[tuple[str, str]]) -> list[Turn]:
-        tools = await asyncio.gather(*(self._run_tools(agent, action) for agent, action in chosen))
+        start = len(self._transcript.turns)
+        if self._inspector is None:
+            tools = await asyncio.gather(*(self._run_tools(agent, action) for agent, action in chosen))
+            facts: Mapping[str, Any] = {}
+        else:
+            # One after the other: who of a layer wrote which file would be chance otherwise.
+            tools = []
+            for i, (agent, action) in enumerate(chosen):
+                tools.append(await self._run_tools(agent, action))
+                await self._toolbox.take_stock(agent, start + i)
+            facts = await self._inspector.facts()
+        files = self._toolbox.files
         self._transcript = replace(self._transcript, sandbox_level=self._toolbox.level)
         earlier = tuple(t for t in self._transcript.turns if t.layer < self._layer_index)
         seen = [self.messages(agent) for agent, _ in chosen]
@@ -259,13 +278,14 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
                 action=action,
                 tools=results,
                 earlier=earlier,
+                files=files,
+                facts=facts,
             )
             for (agent, action), messages, results in zip(chosen, seen, tools, strict=True)
         ]
         verdicts = await self._verdicts(requests)
-        start = len(self._transcript.turns)
         return [
-            Turn(start + i, self._layer_index, r.agent, r.role, r.messages, r.action, r.tools, verdict)
+            Turn(start + i, self._layer_index, r.agent, r.role, r.messages, r.action, r.tools, verdict, files, facts)
             for i, (r, verdict) in enumerate(zip(requests, verdicts, strict=True))
         ]
 
@@ -277,30 +297,20 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
     async def _verdicts(self, requests: list[JudgeRequest]) -> list[Verdict]:
         if self.judge.scope == "episode":
             return [Verdict.skipped("scored when the episode ends", self.judge.id) for _ in requests]
-        return self._checked(await self.judge.score(requests), len(requests))
-
-    def _checked(self, verdicts: list[Verdict], wanted: int) -> list[Verdict]:
-        if len(verdicts) != wanted:
-            raise JudgeError(
-                f"judge {self.judge.id!r} broke its contract",
-                expected=f"{wanted} verdicts",
-                got=f"{len(verdicts)}",
-                fix="return one verdict per turn, Verdict.failed where there is no score",
-            )
-        return verdicts
+        return checked(self.judge, await self.judge.score(requests), len(requests))
 
     async def _next_layer(self, news: dict[str, dict[str, Any]]) -> None:
         self._layer_index += 1
         self._waiting = list(self.topology.next_layer(self._transcript.turns))
         if self._waiting:
             return
-        outcome = await self._outcome_fn(self.task, self.topology, self._transcript.turns)
+        outcome = await self._outcome()
         self._transcript = replace(self._transcript, outcome=outcome)
         self.terminations = dict.fromkeys(self.agents, True)
         self.agent_selection = self.agents[0]
         if self.judge.scope == "episode":
             requests = requests_of(self._transcript, self.topology, self.task, self.ground_truth)
-            finals = self._checked(await self.judge.score_episode(self._transcript, requests), len(requests))
+            finals = checked(self.judge, await self.judge.score_episode(self._transcript, requests), len(requests))
             self._transcript = replace(self._transcript, final_verdicts=tuple(finals))
             for turn, verdict in zip(self._transcript.turns, finals, strict=True):
                 self.rewards[turn.agent] = verdict.reward
@@ -312,6 +322,12 @@ class TeamEnv(AECEnv[str, dict[str, str], str]):
                 "reason": outcome.reason,
             }
         await self._toolbox.close()
+
+    async def _outcome(self) -> Outcome:
+        if self._inspector is not None:
+            return await self._inspector.outcome()
+        assert self._outcome_fn is not None
+        return await self._outcome_fn(self.task, self.topology, self._transcript.turns)
 
     # Checks, infos, rendering ------------------------------------------------------------------------------------
 

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from collections.abc import Mapping
 
 from mappa_envs.code_blocks import python_code
-from mappa_envs.sandbox.base import Kernel, SandboxConfig, Workspace
+from mappa_envs.sandbox.base import Kernel, SandboxConfig, UnsafeFileError, Workspace
 from mappa_envs.sandbox.shared import shared_sandbox
-from mappa_envs.transcript import ToolResult
+from mappa_envs.transcript import FileRecord, ToolResult
 
 NO_CODE = "No fenced python block was found, so nothing was run."
+MAX_RECORDS = 200
+"""Files of a workspace that are kept account of, the first by name."""
 _RESTARTED = "(variables of earlier code are lost: the Python process was restarted)\n"
 
 
 class Toolbox:
     """Runs the fenced Python of actions; starts a kernel only for an agent that runs code.
 
+    It is also the `Evidence` of the episode.
+
     Args:
         config: Limits of agent code.
+        given: Files that the workspace holds from the start.
     """
 
-    def __init__(self, config: SandboxConfig) -> None:
+    def __init__(self, config: SandboxConfig, given: Mapping[str, bytes] | None = None) -> None:
         self.config = config
         self.level: int | None = None
         """Isolation level that code ran at; None when none ran."""
+        self._given = dict(given or {})
+        self._records = {name: FileRecord(name, len(data), "task", None) for name, data in self._given.items()}
+        self._digests = {name: _digest(data) for name, data in self._given.items()}
         self._kernels: dict[str, Kernel] = {}
         self._workspace: Workspace | None = None
         self._lock: asyncio.Lock | None = None
@@ -32,6 +42,11 @@ class Toolbox:
     def in_use(self) -> bool:
         """Whether there are kernels or a workspace to close."""
         return bool(self._kernels) or self._workspace is not None
+
+    @property
+    def files(self) -> tuple[FileRecord, ...]:
+        """The workspace as of the last `take_stock`, by name."""
+        return tuple(self._records[name] for name in sorted(self._records))
 
     async def run_python(self, agent: str, action: str) -> ToolResult:
         """Run the fenced Python of an action in the agent's kernel.
@@ -53,6 +68,57 @@ class Toolbox:
         output = (_RESTARTED if replaced else "") + (cell.output if cell.output.strip() else "(no output)")
         return ToolResult("python", code, cell.status, output, cell.dropped_chars > 0)
 
+    async def take_stock(self, writer: str, turn: int) -> None:
+        """Look at the workspace again, and put what is new or changed down to `writer`.
+
+        Contents are compared, not times: agents can set those.
+
+        Args:
+            writer: The agent that has just run code.
+            turn: Index of its turn.
+        """
+        if self._workspace is None:
+            return
+        records, digests = {}, {}
+        for info in (await self._workspace.files())[:MAX_RECORDS]:
+            data = await self.read(info.path, info.size)
+            digests[info.path] = _digest(data) if data is not None else f"{info.size} bytes"
+            if self._digests.get(info.path) == digests[info.path]:
+                records[info.path] = self._records[info.path]
+            else:
+                records[info.path] = FileRecord(info.path, info.size, writer, turn)
+        self._records, self._digests = records, digests
+
+    async def read(self, name: str, max_bytes: int) -> bytes | None:
+        """Return a file's content; see `Evidence.read`."""
+        if self._workspace is None:
+            data = self._given.get(name)
+            return data if data is not None and len(data) <= max_bytes else None
+        try:
+            return await self._workspace.read(name, max_bytes)
+        except UnsafeFileError:
+            return None
+
+    async def run_apart(
+        self, code: str, files: Mapping[str, bytes], result: str, *, max_bytes: int, timeout: float
+    ) -> bytes | None:
+        """Run code where no agent can reach it; see `Evidence.run_apart`."""
+        sandbox = await shared_sandbox(self.config)
+        space = await sandbox.workspace()
+        try:
+            for name, data in files.items():
+                await space.write(name, data)
+            kernel = await sandbox.kernel(space)
+            try:
+                await kernel.execute(code, timeout=timeout)
+            finally:
+                await kernel.close()
+            return await space.read(result, max_bytes)
+        except UnsafeFileError:
+            return None
+        finally:
+            await space.close()
+
     async def _kernel(self, agent: str) -> tuple[Kernel, bool]:
         """Return the agent's kernel and whether it replaces one that died."""
         old = self._kernels.get(agent)
@@ -68,6 +134,8 @@ class Toolbox:
             if self._workspace is None:
                 self._workspace = await sandbox.workspace()
                 self.level = int(sandbox.level)
+                for name, data in self._given.items():
+                    await self._workspace.write(name, data)
         self._kernels[agent] = await sandbox.kernel(self._workspace)
         return self._kernels[agent], old is not None
 
@@ -78,3 +146,7 @@ class Toolbox:
         await asyncio.gather(*(kernel.close() for kernel in kernels))
         if workspace is not None:
             await workspace.close()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

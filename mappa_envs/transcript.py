@@ -137,6 +137,8 @@ class Turn:
     verdict: Verdict
     files: tuple[FileRecord, ...] = ()
     """The workspace after the turn, by name; empty in environments without shared files."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the environment's inspector found out about those files, as plain JSON."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
 
+from mappa_envs.inspection import without_graded
 from mappa_envs.judges.base import JudgeRequest
 from mappa_envs.tasks.base import Task
 from mappa_envs.topology import Topology
@@ -24,6 +27,7 @@ def make_request(
     tools: tuple[ToolResult, ...],
     earlier: tuple[Turn, ...],
     files: tuple[FileRecord, ...] = (),
+    facts: Mapping[str, Any] | None = None,
 ) -> JudgeRequest:
     """Return the request for one turn; the keywords are the fields of `JudgeRequest`.
 
@@ -37,6 +41,7 @@ def make_request(
         tools: What its tools gave.
         earlier: The turns of earlier layers.
         files: The workspace after the action.
+        facts: What was found out about them.
     """
     role = topology.role_of(agent)
     told = ground_truth == "all" or (ground_truth == "answer" and role.name == topology.answer_role)
@@ -49,9 +54,10 @@ def make_request(
         messages=messages,
         action=action,
         tools=tools,
-        earlier=earlier,
+        earlier=earlier if told else tuple(replace(turn, facts=without_graded(turn.facts)) for turn in earlier),
         truth=task if told else None,
         files=files,
+        facts=(facts or {}) if told else without_graded(facts or {}),
     )
 
 
@@ -77,6 +83,7 @@ def requests_of(
             tools=turn.tools,
             earlier=tuple(t for t in transcript.turns if t.layer < turn.layer),
             files=turn.files,
+            facts=turn.facts,
         )
         for turn in transcript.turns
     ]
