@@ -43,8 +43,8 @@ class SandboxConfig(BaseModel):
     """Characters of output kept per cell, half from the head and half from the tail."""
     min_idle: int = Field(default=2, ge=0)
     """Warm kernels kept ready."""
-    cgroups: bool = False
-    """Hold each kernel's tree by control groups as well, where this process may make them; start-up is slower."""
+    cgroups: bool = True
+    """Hold each kernel's tree by control groups as well, where this process may make them."""
     seed: int | None = Field(default=None, ge=0, lt=2**32)
     """Seed of `random` and `numpy.random` in every fresh kernel; None takes entropy from the system."""
     require_level: Level = Level.NONE

@@ -1,7 +1,6 @@
 """Control groups for kernels: memory and processes of the whole tree, enforced by Linux, where this process may.
 
-An opt-in backstop to rlimits and watchdog: moving one process into one group takes up to 10 ms, so that it makes a
-kernel's start about half as slow again.
+A backstop to rlimits and watchdog. Moving one process into one group takes up to 10 ms, mostly waiting.
 """
 
 from __future__ import annotations

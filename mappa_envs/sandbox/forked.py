@@ -121,6 +121,7 @@ class ForkedSandbox:
         self._check_open()
         await self._revive()
         process = await self._server.spawn(workspace, heartbeat=True, like=like)
+        await process.held()
         if self.level == Level.FULL:
             await self._server.attach(process, workspace)
         return process
@@ -158,6 +159,7 @@ class ForkedSandbox:
         kernel = SandboxKernel(process, self.config, self._context)
         try:
             await kernel.warm_up(deep=deep)
+            await process.held()
         except BaseException:
             await kernel.close()
             raise

@@ -43,6 +43,7 @@ class ServerProcess:
         self._killed = False
         self._closed = False
         self._groups: list[Path] = []
+        self._holding: asyncio.Future[None] | None = None
         report.listen(self._on_message)
 
     async def ready(self) -> None:
@@ -71,10 +72,22 @@ class ServerProcess:
             raise SandboxError("a workspace could not be mounted", got=error)
 
     def hold(self, cgroups: Cgroups, config: SandboxConfig) -> None:
-        """Put the kernel and its monitor into control groups."""
-        pids = [pid for pid in map(host_pid, self._pidfds) if pid is not None]
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            self._groups = cgroups.hold(pids, config)
+        """Begin to put the kernel and its monitor into control groups.
+
+        Linux takes up to 10 ms for a move, in which the kernel goes on starting; see `held`.
+        """
+
+        def move() -> None:
+            pids = [pid for pid in map(host_pid, self._pidfds) if pid is not None]
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                self._groups = cgroups.hold(pids, config)
+
+        self._holding = asyncio.ensure_future(asyncio.to_thread(move))
+
+    async def held(self) -> None:
+        """Wait until the kernel is in its control groups, where it is to be in any: before it runs agent code."""
+        if self._holding is not None:
+            await self._holding
 
     def log(self) -> str:
         """Return why it failed to start, if it did."""
@@ -101,6 +114,7 @@ class ServerProcess:
         if self._closed:
             return
         self.kill()
+        await self.held()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self.exited), 7)
         self._closed = True

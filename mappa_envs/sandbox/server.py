@@ -219,7 +219,7 @@ class Server:
                 await self._order(order, (theirs.fileno(),))
             await process.ready()
             if self._cgroups is not None and self._cgroups.usable:
-                await asyncio.to_thread(process.hold, self._cgroups, self.config)
+                process.hold(self._cgroups, self.config)
         except BaseException:
             await process.close()
             raise
