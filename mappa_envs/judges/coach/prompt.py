@@ -20,11 +20,15 @@ _PLACEHOLDERS: Mapping[str, frozenset[str]] = {
     "user.txt": frozenset(
         {"agent", "role", "duty", "boundary", "task", "earlier", "seen", "action", "tools", "files", "truth", "reply"}
     ),
+    "hindsight.txt": frozenset({"later"}),
     "reply_json.txt": frozenset(),
     "reply_text.txt": frozenset(),
     "retry.txt": frozenset({"problem", "reply"}),
 }
-_NEEDED: Mapping[str, frozenset[str]] = {"user.txt": frozenset({"boundary", "action", "reply"})}
+_NEEDED: Mapping[str, frozenset[str]] = {
+    "user.txt": frozenset({"boundary", "action", "reply"}),
+    "hindsight.txt": frozenset({"later"}),
+}
 _DUTIES = "duties.yaml"
 
 
@@ -37,6 +41,8 @@ class Prompt:
     system: str
     user: Template
     """See `prompts/v1/user.txt` for its placeholders; `$name` is replaced in one pass, `$$` is a dollar sign."""
+    hindsight: Template
+    """What is added before `$reply` when the episode is over: what came after the action."""
     reply_json: str
     """How to reply where the endpoint holds the coach to a JSON schema."""
     reply_text: str
@@ -66,6 +72,7 @@ def load_prompt(name: str = _DEFAULT) -> Prompt:
         version=f"{folder.name}-{digest}",
         system=texts["system.txt"].strip(),
         user=Template(texts["user.txt"].strip()),
+        hindsight=Template(texts["hindsight.txt"].strip()),
         reply_json=texts["reply_json.txt"].strip(),
         reply_text=texts["reply_text.txt"].strip(),
         retry=Template(texts["retry.txt"].strip()),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from mappa_envs.judges.base import JudgeRequest
+from mappa_envs.judges.base import Hindsight, JudgeRequest
 from mappa_envs.judges.coach.markers import boundary_for, defuse
 from mappa_envs.judges.coach.prompt import Prompt, load_prompt
 from mappa_envs.tasks.base import Task
@@ -41,7 +41,6 @@ def render_request(
     *,
     form: ReplyForm = "text",
     limits: Limits = _LIMITS,
-    later: Sequence[tuple[str, str]] = (),
 ) -> list[Message]:
     """Return the chat that asks a coach for the score of one turn.
 
@@ -54,8 +53,6 @@ def render_request(
         prompt: The texts; None: the built-in ones.
         form: How the coach is to reply.
         limits: Longest texts.
-        later: What is known only in hindsight, as `(title, text)`: later turns, the outcome. Shown with the ground
-            truth.
     """
     prompt = prompt or load_prompt()
     parts = {
@@ -65,12 +62,16 @@ def render_request(
         "action": [("action", _shorten(request.action, limits.action))],
         "tools": [(f"{tool.tool} ({tool.status})", _shorten(tool.output, limits.tool)) for tool in request.tools],
         "files": _files(request.files, limits.files),
-        "truth": [*_truth(request.truth), *((title, _shorten(text, limits.action)) for title, text in later)],
+        "truth": _truth(request.truth),
+        "later": _later(request.hindsight, limits.earlier),
     }
     safe = {name: [(_title(t), defuse(text)) for t, text in pieces] for name, pieces in parts.items()}
     boundary = boundary_for(text for pieces in safe.values() for piece in pieces for text in piece)
     sections = {name: _fence(pieces, boundary) or _ABSENT[name] for name, pieces in safe.items()}
     reply = prompt.reply_json if form == "json" else prompt.reply_text
+    later = sections.pop("later")
+    if request.hindsight is not None:
+        reply = f"{prompt.hindsight.substitute(later=later)}\n\n{reply}"
     duty = prompt.duties.get(request.duty, "see its instructions, in the first message that it saw.")
     user = prompt.user.substitute(
         sections, agent=request.agent, role=request.role, duty=duty, boundary=boundary, reply=reply
@@ -86,6 +87,7 @@ _ABSENT = {
     "tools": "nothing was run",
     "files": "none",
     "truth": "not shown",
+    "later": "none",
 }
 
 
@@ -108,6 +110,18 @@ def _earlier(turn: Turn, limit: int) -> list[tuple[str, str]]:
     name = f"turn {turn.index} {turn.agent}"
     results = [(f"{name} {tool.tool} ({tool.status})", _shorten(tool.output, limit)) for tool in turn.tools]
     return [(name, _shorten(turn.action, limit)), *results]
+
+
+def _later(hindsight: Hindsight | None, limit: int) -> list[tuple[str, str]]:
+    if hindsight is None:
+        return []
+    pieces = []
+    for turn in hindsight.later:
+        score = "no score" if turn.verdict.score is None else f"{turn.verdict.score:g} of 10"
+        pieces += [*_earlier(turn, limit), (f"hindsight on turn {turn.index} {turn.agent}", score)]
+    outcome = hindsight.outcome
+    word = {True: "success", False: "failure", None: "undecided"}[outcome.success]
+    return [*pieces, ("outcome", f"{word}: {outcome.reason}")]
 
 
 def _files(files: Sequence[FileRecord], limit: int) -> list[tuple[str, str]]:
