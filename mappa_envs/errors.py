@@ -25,8 +25,13 @@ class JudgeError(MappaError, RuntimeError):
     """A judge is misused, or too large a share of its verdicts failed."""
 
 
+class BudgetError(JudgeError):
+    """The money for a judge is used up: stop, keep what there is, resume with more."""
+
+
 __all__ = [
     "ActionError",
+    "BudgetError",
     "ConfigError",
     "EpisodeError",
     "JudgeError",
