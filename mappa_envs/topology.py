@@ -1,19 +1,43 @@
-"""Topologies: roles, the order they act in, and what each of them sees. Data, not code.
-
-A flow is a small tree. What comes next is a pure function of the turns taken so far, so a topology has no state,
-pickles, and can be replayed from a transcript.
-"""
+"""Topologies: roles, the order they act in, and what each of them sees. Data, not code."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from envs_registry.errors import ConfigError
+from mappa_envs.flow import (
+    Act,
+    Chain,
+    Flow,
+    Layer,
+    Loop,
+    Pick,
+    Says,
+    agent_name,
+    chain,
+    parts,
+    seats,
+    walk,
+)
+from mappa_envs.topology_checks import check_topology, max_turns, upstream
 from mappa_envs.transcript import Turn
 
-StopWhen = Literal["never", "code_ok", "no_code"]
+__all__ = [
+    "Act",
+    "Chain",
+    "Flow",
+    "Layer",
+    "Loop",
+    "Pick",
+    "Role",
+    "Says",
+    "Topology",
+    "View",
+    "agent_name",
+    "chain",
+    "seats",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +45,16 @@ class View:
     """What a role sees of another role's earlier turns."""
 
     role: str
+    """A role's name, `upstream` (the roles that act directly before it) or `all`. A role that looks at its own name
+    sees its colleagues in the other seats."""
     text: bool = True
     """Whether the actions are shown."""
     tools: bool = True
     """Whether the tool results are shown."""
     turns: Literal["all", "last"] = "all"
+    """Every turn of each agent of the role, or its last one."""
+    files: bool = True
+    """Whether files that the role wrote are listed, in environments with shared files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,127 +75,15 @@ class Role:
     """`python`: the last fenced block of each action runs in the agent's kernel."""
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
-    """One role acts, at most `turns` times in a row."""
-
-    role: str
-    turns: int = 1
-    stop_when: StopWhen = "never"
-    """`code_ok`: after a turn whose code ran without error; `no_code`: after a turn without code."""
-    seat: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """Flows one after the other."""
-
-    flows: tuple[Flow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """Flows side by side: the agents of one layer do not see each other's turns of it."""
-
-    flows: tuple[Flow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """A flow again and again, until a turn's action contains `until` or `rounds` are over."""
-
-    flow: Flow
-    rounds: int
-    until: str | None = None
-
-
-Flow = Act | Chain | Layer | Loop
-
-_Agents = tuple[str, ...]
-
-
-def agent_name(role: str, seat: int = 0) -> str:
-    """Return the PettingZoo agent id of a role's seat."""
-    return f"{role}_{seat}"
-
-
-def chain(*flows: Flow | str) -> Chain:
-    """Put flows one after the other; a plain role name stands for one turn of it."""
-    return Chain(tuple(Act(f) if isinstance(f, str) else f for f in flows))
-
-
-def _acts(flow: Flow) -> Iterator[Act]:
-    match flow:
-        case Act():
-            yield flow
-        case Chain() | Layer():
-            for inner in flow.flows:
-                yield from _acts(inner)
-        case Loop():
-            yield from _acts(flow.flow)
-
-
-def _walk(flow: Flow) -> Generator[_Agents, Sequence[Turn], None]:
-    """Yield the agents of each next layer; receive the turns that they took in it."""
-    match flow:
-        case Act():
-            for _ in range(flow.turns):
-                (turn,) = yield (agent_name(flow.role, flow.seat),)
-                if _stops(flow.stop_when, turn):
-                    return
-        case Chain():
-            for inner in flow.flows:
-                yield from _walk(inner)
-        case Layer():
-            yield from _side_by_side([_walk(inner) for inner in flow.flows])
-        case Loop():
-            for _ in range(flow.rounds):
-                if (yield from _until(_walk(flow.flow), flow.until)):
-                    return
-
-
-def _stops(rule: StopWhen, turn: Turn) -> bool:
-    statuses = {tool.status for tool in turn.tools}
-    if rule == "code_ok":
-        return statuses == {"ok"}
-    return rule == "no_code" and statuses <= {"missing"}
-
-
-def _until(
-    walk: Generator[_Agents, Sequence[Turn], None], word: str | None
-) -> Generator[_Agents, Sequence[Turn], bool]:
-    layer = next(walk, None)
-    while layer is not None:
-        turns = yield layer
-        if word is not None and any(word in turn.action for turn in turns):
-            return True
-        try:
-            layer = walk.send(turns)
-        except StopIteration:
-            layer = None
-    return False
-
-
-def _side_by_side(
-    walks: list[Generator[_Agents, Sequence[Turn], None]],
-) -> Generator[_Agents, Sequence[Turn], None]:
-    fronts = [next(walk, None) for walk in walks]
-    while any(front is not None for front in fronts):
-        turns = yield tuple(agent for front in fronts for agent in front or ())
-        for i, (walk, front) in enumerate(zip(walks, fronts, strict=True)):
-            if front is not None:
-                try:
-                    fronts[i] = walk.send([turn for turn in turns if turn.agent in front])
-                except StopIteration:
-                    fronts[i] = None
-
-
 @dataclass(frozen=True)
 class Topology:
     """Roles, flow, and the role whose last action holds the team's answer.
 
+    Views of `upstream` and `all` are replaced with views of the roles that they stand for.
+
     Raises:
-        ConfigError: If a role is named twice, never acts, does not exist, or a limit is not positive.
+        ConfigError: If the flow and the roles do not fit, a role's work can reach nobody or is never asked for, a loop
+            has no bound, or a role sees nothing of what came before it. Every fault is named.
     """
 
     name: str
@@ -177,49 +94,48 @@ class Topology:
     """PettingZoo agent ids in the order in which they first act."""
 
     def __post_init__(self) -> None:
-        names = [role.name for role in self.roles]
-        acts = list(_acts(self.flow))
-        problems = [f"role {n!r} is defined twice" for n in sorted({n for n in names if names.count(n) > 1})]
-        problems += [
-            f"role name {n!r} is not lower-case letters only"
-            for n in names
-            if not (n.isascii() and n.isalpha() and n.islower())
-        ]
-        problems += [f"the flow names {a.role!r}, which is not a role" for a in acts if a.role not in names]
-        problems += [f"role {n!r} never acts" for n in names if n not in {a.role for a in acts}]
-        problems += [f"role {a.role!r} has a limit of {a.turns} turns" for a in acts if a.turns < 1]
-        problems += [
-            f"role {r.name!r} sees {v.role!r}, which is not a role"
-            for r in self.roles
-            for v in r.sees
-            if v.role not in names
-        ]
-        if self.answer_role not in names:
-            problems.append(f"answer_role {self.answer_role!r} is not a role")
-        if problems:
-            raise ConfigError(
-                f"topology {self.name!r}: {'; '.join(problems)}",
-                expected=f"a flow over the roles {sorted(names)}",
-                fix="correct the Role, View or Act of that name",
-            )
-        order = dict.fromkeys(agent_name(a.role, a.seat) for a in acts)
+        check_topology(self)
+        order = dict.fromkeys(agent_name(p.role, p.seat) for p in parts(self.flow) if isinstance(p, Act))
         object.__setattr__(self, "agents", tuple(order))
+        object.__setattr__(self, "roles", tuple(replace(r, sees=self._named_views(r)) for r in self.roles))
+
+    def _named_views(self, role: Role) -> tuple[View, ...]:
+        before = upstream(self.flow)[role.name]
+        alone = agent_name(role.name, 1) not in self.agents
+        views: dict[str, View] = {}
+        for view in role.sees:
+            group = {"all": [r.name for r in self.roles], "upstream": [r.name for r in self.roles if r.name in before]}
+            for name in group.get(view.role, [view.role]):
+                if not (name == role.name and alone):
+                    views.setdefault(name, replace(view, role=name))
+        return tuple(views.values())
+
+    @property
+    def max_turns(self) -> int:
+        """The most turns that an episode can have."""
+        return max_turns(self.flow)
 
     def role_of(self, agent: str) -> Role:
         """Return the role of an agent id."""
         name = agent.rsplit("_", 1)[0]
         return next(role for role in self.roles if role.name == name)
 
+    def choices(self, role: str) -> tuple[Role, ...]:
+        """Return the roles that `role` may pick from where it is a hub; else none."""
+        picks = [p for p in parts(self.flow) if isinstance(p, Pick) and p.hub == role]
+        names = {act.role for pick in picks for act in pick.choices}
+        return tuple(r for r in self.roles if r.name in names)
+
     def next_layer(self, turns: Sequence[Turn]) -> tuple[str, ...]:
         """Return the agents that act next, side by side, after the complete layers of `turns`; empty at the end."""
-        walk = _walk(self.flow)
-        layer = next(walk, ())
+        steps = walk(self.flow)
+        layer = next(steps, ())
         done = 0
         while done < len(turns):
             taken = turns[done : done + len(layer)]
             done += len(layer)
             try:
-                layer = walk.send(taken)
+                layer = steps.send(taken)
             except StopIteration:
                 return ()
         return layer

@@ -92,9 +92,9 @@ class MathChat(TeamEnv):
     `messages` for agents that act next; `verdict` and `tools` for the agent that acted; `outcome` at the end.
 
     ## Arguments
-    `topology`: a name or a `Topology`. `judge`: `"rules"`, `"outcome"` or a `Judge`. `tasks`: a `TasksConfig`, a dict
-    of its fields, or a `TaskSource`. `split`: `"train"` or `"eval"`. `sandbox`: a `SandboxConfig` or a dict of its
-    fields.
+    `topology`: a name, a mapping of `name` and parameters, or a `Topology`. `judge`: `"rules"`, `"outcome"` or a
+    `Judge`. `tasks`: a `TasksConfig`, a dict of its fields, or a `TaskSource`. `split`: `"train"` or `"eval"`.
+    `sandbox`: a `SandboxConfig` or a dict of its fields.
     `ground_truth`: `"all"`, `"answer"` or `"none"`. `grading`: a `GradingPolicy` or a dict of its fields (by default
     only a boxed answer counts). `render_mode`: `"ansi"`, `"human"` or None.
 
@@ -112,7 +112,7 @@ class MathChat(TeamEnv):
     def __init__(
         self,
         *,
-        topology: str | Topology = "chain",
+        topology: str | Mapping[str, Any] | Topology = "chain",
         judge: str | Judge = "rules",
         tasks: TasksConfig | TaskSource | Mapping[str, Any] | None = None,
         split: str = "train",

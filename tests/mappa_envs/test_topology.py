@@ -6,10 +6,10 @@ import pytest
 
 from envs_registry.errors import ConfigError
 from mappa_envs.topologies import CHAIN, get_topology
-from mappa_envs.topology import Act, Chain, Flow, Layer, Loop, Role, Topology, chain
+from mappa_envs.topology import Act, Chain, Flow, Layer, Loop, Role, Says, Topology, View, chain
 from mappa_envs.transcript import ToolResult, Turn, Verdict
 
-ROLES = tuple(Role(name, "Do your part.", duty="answer") for name in ("asker", "left", "right", "closer"))
+ROLES = tuple(Role(name, "Do your part.", duty="answer", sees=(View("all"),)) for name in ("asker", "left", "right", "closer"))
 
 
 def topology(flow: Flow, *roles: str, answer_role: str | None = None) -> Topology:
@@ -69,7 +69,7 @@ def test_a_layer_acts_side_by_side_and_its_flows_may_differ_in_length() -> None:
 
 
 def test_a_loop_ends_on_its_word_or_after_its_rounds() -> None:
-    looping = topology(Loop(chain("left", "right"), rounds=3, until="ACCEPT"), "left", "right")
+    looping = topology(Loop(chain("left", "right"), rounds=3, until=Says("right", "ACCEPT")), "left", "right")
     assert play(looping) == [("left_0",), ("right_0",)] * 3
     assert play(looping, right_0="I ACCEPT this") == [("left_0",), ("right_0",)]
     assert play(looping, left_0="ACCEPT") == [("left_0",)]

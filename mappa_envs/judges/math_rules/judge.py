@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 
 from mappa_envs.code_blocks import python_code, visible_text
 from mappa_envs.errors import TaskError
+from mappa_envs.flow import picked
 from mappa_envs.grading.answers import grade
 from mappa_envs.grading.extract import Extraction, boxed_contents, extract_answer
 from mappa_envs.grading.latex import tidy
@@ -25,13 +27,14 @@ MAX_ANSWER_CHARS = 20_000
 """A longer final turn (without `<think>` parts) is not short."""
 _MAX_BOXES = 20
 _MIN_COPY_CHARS = 40
+_WORDS = re.compile(r"[^\W\d_]{2,}\s+[^\W\d_]{2,}")
 
 Accepted = tuple[str, ...] | None
 """The accepted answers where the judge is shown them."""
 
 
 class MathRules(Judge):
-    """Scores `solve`, `compute` and `answer` duties from facts; `rules.RULES` lists them.
+    """Scores the duties `solve`, `compute`, `answer`, `work`, `check` and `route` from facts; `rules.RULES` lists them.
 
     With ground truth (the environment's `ground_truth` setting) half of each role's points are for being right;
     without it the score is about form and agreement only. No text of an agent is ever read for a score.
@@ -40,7 +43,7 @@ class MathRules(Judge):
         policy: How answers are compared; the environment's own.
     """
 
-    id = "math-rules-2"
+    id = "math-rules-3"
 
     def __init__(self, policy: GradingPolicy = DEFAULT_POLICY) -> None:
         self.policy = policy
@@ -51,16 +54,21 @@ class MathRules(Judge):
 
     async def _one(self, request: JudgeRequest) -> Verdict:
         accepted = request.truth.answers if isinstance(request.truth, MathTask) else None
-        match request.duty:
+        duty = _duty(request)
+        match duty:
             case "solve":
                 findings = await self._solve(request, accepted)
             case "compute":
                 findings = await self._compute(request, accepted)
             case "answer":
                 findings = await self._answer(request, accepted)
-            case duty:
-                return Verdict.failed(f"{self.id} knows no duty {duty!r} ({', '.join(RULES)})", self.id)
-        return verdict_from(criteria_from(RULES[request.duty], findings), self.id)
+            case "check":
+                findings = await self._check(request, accepted)
+            case "route":
+                findings = await self._route(request, accepted)
+            case _:
+                return Verdict.failed(f"{self.id} knows no duty {duty!r} ({', '.join((*RULES, 'work'))})", self.id)
+        return verdict_from(criteria_from(RULES[duty], findings), self.id)
 
     # One duty each -----------------------------------------------------------------------------------------------
 
@@ -135,6 +143,35 @@ class MathRules(Judge):
             "right": right,
         }
 
+    async def _check(self, request: JudgeRequest, accepted: Accepted) -> dict[str, Finding]:
+        told = bool(_WORDS.search(visible_text(request.action))) and not _is_copy(request)
+        seen = numbers_in("\n".join(message["content"] for message in request.messages[1:]))
+        right = await self._given_right(request, accepted)
+        return {
+            "told": Finding(told),
+            "pointed": Finding(told and not seen.isdisjoint(numbers_in(request.action)) if seen else None),
+            "right": Finding(None if right is None else not right),
+        }
+
+    async def _route(self, request: JudgeRequest, accepted: Accepted) -> dict[str, Finding]:
+        name = picked(request.action, list(request.choices))
+        others = [turn for turn in request.earlier if turn.agent != request.agent]
+        failed = bool(others) and any(tool.status != "ok" for tool in others[-1].tools)
+        right = await self._given_right(request, accepted)
+        timed = None if right is None or name is None else (request.choices[name] == "answer") == right
+        return {
+            "named": Finding(name is not None),
+            "fresh": Finding(name is not None and (failed or not others or others[-1].role != name)),
+            "right": Finding(False if name is None else timed),
+        }
+
+    async def _given_right(self, request: JudgeRequest, accepted: Accepted) -> bool | None:
+        """Tell whether the agent was given a right result; None when nobody can say."""
+        given = _given_result(request)
+        if given is None:
+            return None if _results_differ(request) else False
+        return None if accepted is None else await self._agrees(given, accepted)
+
     # Comparing ---------------------------------------------------------------------------------------------------
 
     async def _right(self, value: str | None, accepted: Accepted, *, earned: bool, lost: str) -> Finding:
@@ -196,15 +233,37 @@ def _blame(right: Finding, given_right: bool | None, same: bool | None, *, repai
     return Finding(False, "repeated a wrong result") if same else right
 
 
+def _duty(request: JudgeRequest) -> str:
+    """Return the duty whose criteria this turn is scored by."""
+    if request.duty == "work":
+        return "compute" if any(tool.status != "missing" for tool in request.tools) else "answer"
+    if request.duty == "check" and any(boxed_contents(visible_text(request.action))):
+        return "answer"
+    return request.duty
+
+
 def _given_result(request: JudgeRequest) -> str | None:
     """Return the result that the agent was given: what code printed, else the plans or answers that it saw.
 
-    Plans and answers of several agents count only where they agree.
+    Results of several agents count only where they agree.
     """
-    if any(tool.status != "missing" for turn in request.earlier for tool in turn.tools):
-        return last_output(request.earlier)
-    results = set(_results_seen(request))
-    return results.pop() if len(results) == 1 else None
+    results = _results(request)
+    return (
+        results[0]
+        if results and all(same_number(results[0], other) or results[0] == other for other in results)
+        else None
+    )
+
+
+def _results_differ(request: JudgeRequest) -> bool:
+    return _given_result(request) is None and len(_results(request)) > 1
+
+
+def _results(request: JudgeRequest) -> list[str]:
+    ran = {turn.agent: turn for turn in request.earlier if any(tool.status != "missing" for tool in turn.tools)}
+    if not ran:
+        return list(_results_seen(request))
+    return [value for turn in ran.values() if (value := last_output([turn])) is not None]
 
 
 def _results_seen(request: JudgeRequest) -> Iterator[str]:

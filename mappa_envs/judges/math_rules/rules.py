@@ -30,8 +30,25 @@ ANSWER = (
     Rule("kept", 2, "kept the result that it was given", "there is such a result and it is not known to be wrong"),
     Rule("right", 5, "the answer is right", "ground truth is shown"),
 )
-RULES: dict[str, tuple[Rule, ...]] = {"solve": SOLVE, "compute": COMPUTE, "answer": ANSWER}
-"""The criteria of each duty."""
+CHECK = (
+    Rule("told", 2, "said in own words what is wrong"),
+    Rule("pointed", 3, "spoke of a number of the work or the problem", "there are numbers"),
+    Rule("right", 5, "there was no right result to accept", "no result was there, or ground truth is shown"),
+)
+ROUTE = (
+    Rule("named", 2, "named a colleague"),
+    Rule("fresh", 3, "did not call the same colleague again without need"),
+    Rule("right", 5, "called for the answer when there was a result, and not before", "no doubt about the result"),
+)
+RULES: dict[str, tuple[Rule, ...]] = {
+    "solve": SOLVE,
+    "compute": COMPUTE,
+    "answer": ANSWER,
+    "check": CHECK,
+    "route": ROUTE,
+}
+"""The criteria of each duty. A turn of `check` that boxes an answer is one of `answer`; a turn of `work` is one of
+`compute` when it has code, else one of `answer`."""
 
 
 def tables() -> str:

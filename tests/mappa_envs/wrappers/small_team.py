@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mappa_envs.judges.base import Judge, JudgeRequest
 from mappa_envs.tasks.base import Task
 from mappa_envs.team_env import TeamEnv
-from mappa_envs.topology import Act, Chain, Layer, Loop, Role, Topology, View
+from mappa_envs.topology import Act, Chain, Layer, Loop, Role, Says, Topology, View
 from mappa_envs.transcript import Outcome, Turn, Verdict
 
 TEAM = Topology(
@@ -17,7 +17,11 @@ TEAM = Topology(
         Role("thinker", "Think.", "think", sees=(View("speaker"),)),
         Role("speaker", "Speak.", "speak", sees=(View("thinker"),)),
     ),
-    flow=Loop(Chain((Layer((Act("thinker", seat=0), Act("thinker", seat=1))), Act("speaker"))), 2, until="DONE"),
+    flow=Loop(
+        Chain((Layer((Act("thinker", seat=0), Act("thinker", seat=1))), Act("speaker"))),
+        2,
+        until=Says("speaker", "DONE"),
+    ),
     answer_role="speaker",
 )
 THINKERS = ("thinker_0", "thinker_1")
