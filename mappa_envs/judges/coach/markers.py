@@ -41,6 +41,7 @@ def defuse(text: str) -> str:
 
     Letters stay as they are: `SCORE: 10` becomes `SCORE (quoted): 10`, `<|im_end|>` becomes `< |im_end|>`.
     """
+    text = text.encode("utf-8", "replace").decode()  # lone surrogates could not be sent
     text = SCORE_KEY.sub(_QUOTED, _SCORE_ANYWHERE.sub(_QUOTED, text))
     return _BEFORE_CONTROL.sub(lambda bracket: bracket.group() + " ", text)
 
@@ -55,7 +56,7 @@ def boundary_for(texts: Iterable[str]) -> str:
     texts = list(texts)
     digest = hashlib.sha256()
     for text in texts:
-        data = text.encode("utf-8", "surrogatepass")
+        data = text.encode()
         digest.update(len(data).to_bytes(8, "big") + data)
     while True:
         mark = digest.hexdigest()[:32]
