@@ -13,8 +13,16 @@ class TrainingError(MappaError, RuntimeError):
     """Training cannot go on: too many failed verdicts, a non-finite loss, no trainable rows."""
 
 
+class NonFiniteError(TrainingError):
+    """A loss or gradient is NaN or infinite."""
+
+
 class CheckpointError(MappaError, RuntimeError):
     """A run folder or checkpoint is missing, incomplete or corrupt."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint is damaged, and the run goes on from an earlier one."""
 
 
 class EvaluationError(MappaError, RuntimeError):
@@ -31,11 +39,13 @@ class ContaminationWarning(UserWarning):
 
 __all__ = [
     "CheckpointError",
+    "CheckpointWarning",
     "ConfigError",
     "ContaminationError",
     "ContaminationWarning",
     "EvaluationError",
     "MappaError",
+    "NonFiniteError",
     "PolicyError",
     "TrainingError",
 ]

@@ -14,7 +14,7 @@ from rich.table import Table
 from mappa_envs.tasks.math.contamination import ContaminationReport
 from mappa_rl.evaluation.evaluate import NO_AGENT, UNCLEAR, Evaluation
 from mappa_rl.evaluation.run import Measured
-from mappa_rl.trainer import TrainResult
+from mappa_rl.training.result import TrainResult
 
 
 def new_run_dir(parent: Path) -> Path:
@@ -152,4 +152,9 @@ class TrainProgress:
             self._console.print(f"held-out success after:  {result.after.success}  ({gain:+.1f} points)", style="bold")
         if result.comparison:
             self._console.print(f"after against before:    {result.comparison}", style="bold", soft_wrap=True)
+        if result.best_step not in (None, 0, result.steps):
+            self._console.print(f"held-out success was best after step {result.best_step}")
+        if result.stopped:
+            self._console.print(f"stopped after step {result.steps}: {result.stopped}", soft_wrap=True)
+            self._console.print(f"to go on: mappa train --resume {result.run_dir}", markup=False, soft_wrap=True)
         self._console.print(f"{result.seconds:.0f} s; everything is in {result.run_dir}")

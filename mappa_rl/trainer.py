@@ -2,370 +2,244 @@
 
 from __future__ import annotations
 
-import json
-import math
+import contextlib
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-import envs_registry
-from mappa_envs.team_env import TeamEnv
-from mappa_rl.algorithms import Algorithm, TokenBatch, make_algorithm
-from mappa_rl.checkpoint import checkpoint_folder, latest_checkpoint, load_checkpoint, save_checkpoint
-from mappa_rl.config import TrainConfig, dump_config
-from mappa_rl.errors import CheckpointError, ConfigError, TrainingError
+from mappa_envs.errors import BudgetError
+from mappa_rl.algorithms import Algorithm, make_algorithm
+from mappa_rl.checkpoint import checkpoint_folder, load_newest, prune_checkpoints, save_checkpoint
+from mappa_rl.config import TrainConfig
+from mappa_rl.errors import CheckpointError, TrainingError
 from mappa_rl.evaluation.contamination import refuse_contamination
-from mappa_rl.evaluation.evaluate import Evaluation, compare, eval_specs, evaluate
-from mappa_rl.evaluation.records import EpisodeRecord
-from mappa_rl.evaluation.result import task_digest, write_result
-from mappa_rl.evaluation.stats import PairedComparison
+from mappa_rl.evaluation.evaluate import Evaluation, compare, eval_specs, summarise
+from mappa_rl.evaluation.result import task_digest
+from mappa_rl.files import write_folder
 from mappa_rl.policy.base import Sampling
-from mappa_rl.policy.loading import load_base
-from mappa_rl.policy.lora_team import LoraTeam
+from mappa_rl.policy.make import make_team
 from mappa_rl.report.curve import learning_curve
 from mappa_rl.report.metrics import MetricsWriter
-from mappa_rl.rollout.collector import Collector, Episode, EpisodeSpec, derive_seed, rows_of
-from mappa_rl.rollout.rewards import mix_outcome
-from mappa_rl.rollout.row import Row
-from mappa_rl.update import update_agent
-
-_TRAIN = 1
-
-
-@dataclass(frozen=True, slots=True)
-class TrainResult:
-    """What a finished run came to."""
-
-    run_dir: Path
-    before: Evaluation | None
-    after: Evaluation | None
-    comparison: PairedComparison | None
-    """After against before, on the same tasks and seeds."""
-    seconds: float
-    """Wall time of the whole run."""
-
+from mappa_rl.rollout.collector import Collector
+from mappa_rl.training.build import make_env
+from mappa_rl.training.facts import rollout_metrics
+from mappa_rl.training.failures import check_failures
+from mappa_rl.training.learner import Learner
+from mappa_rl.training.order import rollout_seed, step_specs
+from mappa_rl.training.playing import play, play_evaluation
+from mappa_rl.training.processes import Processes
+from mappa_rl.training.result import TrainResult, best_step, evaluations_since_best
+from mappa_rl.training.run_folder import RunFolder
 
 Report = Callable[[str, dict[str, Any]], None]
 """Called with `contamination`, `eval` or `step` and a record, for progress displays."""
 
 
 class Trainer:
-    """Trains a LoRA team as a config says.
+    """Trains a team as a config says.
 
     Every random choice derives from `config.seed` and the step, so that a run can be repeated, and resumed from a
     checkpoint as if it had never stopped.
 
     Args:
         config: The run.
-        run_dir: The run's folder; must be new or empty unless `resume`.
-        resume: Go on from the newest checkpoint in `run_dir`.
-        report: Hears of every evaluation and step.
+        run_dir: The run's folder; must be new or empty unless `resume`. All processes must see it.
+        resume: Go on from the newest whole checkpoint in `run_dir`, or from the start if there is none yet.
+        report: Hears of every evaluation and step, in the first process.
+        processes: The processes that train together; None is this one alone.
 
     Raises:
-        ConfigError: If the folder is in use.
+        ConfigError: If the folder is in use, or the run in it has other settings.
         PolicyError: If the model cannot be loaded.
-        CheckpointError: If there is nothing to resume.
+        CheckpointError: If there is nothing to resume, or every checkpoint is damaged.
         ContaminationError: If held-out tasks are training tasks, unless `eval.contamination` allows it.
     """
 
     def __init__(
-        self, config: TrainConfig, run_dir: Path, *, resume: bool = False, report: Report | None = None
+        self,
+        config: TrainConfig,
+        run_dir: Path,
+        *,
+        resume: bool = False,
+        report: Report | None = None,
+        processes: Processes | None = None,
     ) -> None:
-        self.config, self.run_dir = config, run_dir
-        self.report = report or (lambda kind, record: None)
-        if not resume and run_dir.exists() and any(run_dir.iterdir()):
-            raise ConfigError(
-                f"run folder {run_dir} is not empty",
-                expected="a new folder",
-                fix="choose another run_dir, or resume the run in it",
-            )
-        run_dir.mkdir(parents=True, exist_ok=True)
+        self.config, self.run_dir, self.folder = config, run_dir, RunFolder(run_dir)
+        self.processes = processes or Processes()
+        self.report = report if report and self.processes.first else lambda kind, record: None
+        self.processes.on_first(lambda: self.folder.start(config, resume=resume))
         # Cheap things first: a misspelt setting must not wait for a large model to load.
         self.algorithm: Algorithm = make_algorithm(config.algorithm.name, **config.algorithm.kwargs)
-        self._train_env = self._env("train")
-        self._eval_env = self._env("eval") if config.eval.tasks else self._train_env
+        self.envs = {"train": make_env(config, "train")}
         if config.eval.tasks:
+            self.envs["eval"] = make_env(config, "eval")
             self._check_contamination()
-        self.team = make_team(config, self._train_env.possible_agents)
-        self.optimizers = {
-            agent: torch.optim.AdamW(
-                self.team.parameters(agent),
-                lr=config.learning_rate,
-                betas=config.optim.betas,
-                weight_decay=config.optim.weight_decay,
-            )
-            for agent in self.team.agents
-        }
-        self.start_step = 0
-        self._before: Evaluation | None = None
+        self.team = make_team(config, self.envs["train"].possible_agents, value_heads=self.algorithm.needs_values)
+        self.learner = Learner(config, self.team, self.algorithm, self.processes, run_dir)
+        self.step = 0
+        """Training steps that are done."""
+        self.evaluations: dict[int, Evaluation] = {}
+        """By the number of training steps before them."""
+        self._saved = 0
+        self._metrics: MetricsWriter | None = None
         if resume:
             self._resume()
 
     def run(self) -> TrainResult:
         """Train to the last step and write the run folder.
 
+        A judge's budget that is used up ends the run early and cleanly: there is a checkpoint of the last whole step,
+        and `TrainResult.stopped` says why.
+
         Raises:
-            TrainingError: If too large a share of verdicts or episodes failed, or a loss is not finite.
+            TrainingError: If too large a share of verdicts or episodes failed (there is a checkpoint of the last whole
+                step), or a number of the learning is not finite (the batch is saved).
         """
-        config, started = self.config, time.monotonic()
-        (self.run_dir / "config.yaml").write_text(dump_config(config), encoding="utf-8")
-        collector = Collector(lambda: self._env("train"), self.team, concurrency=config.rollout.concurrency)
-        evals: list[tuple[int, Evaluation]] = []
-        with MetricsWriter(self.run_dir, keep_until=self.start_step if self.start_step else None) as metrics:
-            if self.start_step == 0 and config.eval.tasks:
-                self._before = self._evaluate(0)
-            if self._before:
-                evals.append((0, self._before))
-            for step in range(self.start_step + 1, config.steps + 1):
-                record = self._step(step, collector)
-                metrics.write(record)
-                self.report("step", record)
-                last = step == config.steps
-                if config.eval.tasks and (last or (config.eval.every and step % config.eval.every == 0)):
-                    evals.append((step, self._evaluate(step)))
-                if last or (config.save_every and step % config.save_every == 0):
-                    self._save(step)
-            learning_curve(self.run_dir / "learning_curve.png", metrics.records, evals)
-        collector.close()
-        self.team.save(self.run_dir / "adapters")
-        after = evals[-1][1] if evals and evals[-1][0] > 0 else None
-        comparison = compare(after, self._before) if after and self._before else None
-        result = TrainResult(self.run_dir, self._before, after, comparison, time.monotonic() - started)
-        self._write_summary(result)
+        started = time.monotonic()
+        with contextlib.ExitStack() as stack:
+            collector = stack.enter_context(contextlib.closing(self._collector("train")))
+            if self.processes.first:
+                self._metrics = stack.enter_context(MetricsWriter(self.run_dir, keep_until=self.step))
+            try:
+                stopped = self._steps(collector)
+            except BudgetError as error:
+                self._save()
+                stopped = f"{error.what}; {error.fix}" if error.fix else error.what
+        before = self.evaluations.get(0)
+        trained = [step for step in self.evaluations if step > 0]
+        after = self.evaluations[max(trained)] if trained else None
+        result = TrainResult(
+            self.run_dir,
+            before,
+            after,
+            compare(after, before) if after and before else None,
+            self.step,
+            best_step(self.evaluations),
+            stopped,
+            time.monotonic() - started,
+        )
+        self.processes.on_first(lambda: self._finish(result))
         return result
 
-    # One step ----------------------------------------------------------------------------------------------------
-
-    def _step(self, step: int, collector: Collector) -> dict[str, Any]:
+    def _steps(self, collector: Collector) -> str | None:
+        """Go on to the last step; return why it was not reached."""
         config = self.config
-        sampling = Sampling(temperature=config.rollout.temperature, max_new_tokens=config.policy.max_new_tokens)
-        episodes = collector.collect(self._specs(step), sampling, seed=derive_seed(config.seed, _TRAIN, step))
-        self._record_transcripts(step, episodes)
-        rows = rows_of(episodes)
-        record = rollout_metrics(step, episodes, rows)
-        if config.reward == "mixed":
-            rows = mix_outcome(rows, episodes, config.outcome_weight)
-        check_failures(episodes, rows, config.rollout.max_failed_share)
-        self._set_learning_rate(step)
-        batch = self._batch(rows)
-        advantages = self.algorithm.advantages(batch)
-        for agent in self.team.agents:
-            chosen = [i for i, row in enumerate(rows) if row.agent == agent and row.trainable]
-            if chosen:
-                order = np.random.default_rng(derive_seed(config.seed, _TRAIN, step, 1)).permutation(chosen)
-                made = update_agent(
-                    self.team,
-                    self.optimizers[agent],
-                    self.algorithm,
-                    batch,
-                    advantages,
-                    [int(i) for i in order],
-                    agent=agent,
-                    optim=config.optim,
-                    temperature=config.rollout.temperature,
-                )
-                record |= {f"{name}/{agent}": value for name, value in made.items()}
-        return record
+        while True:
+            last = self.step == config.steps
+            if config.eval.tasks and self.step not in self.evaluations and self._due(config.eval.every, last):
+                self._evaluate()
+            waited = evaluations_since_best(self.evaluations)
+            impatient = bool(config.eval.patience) and waited >= config.eval.patience
+            if self._due(config.save_every, last or impatient or best_step(self.evaluations) == self.step):
+                self._save()
+            if last:
+                return None
+            if impatient:
+                return f"held-out success was best after step {best_step(self.evaluations)} (eval.patience={waited})"
+            self._learn(self.step + 1, collector)
+            self.step += 1
 
-    def _specs(self, step: int) -> list[EpisodeSpec]:
-        rollout = self.config.rollout
-        first = (step - 1) * rollout.tasks_per_step
-        indexes = [self._task_index(first + i) for i in range(rollout.tasks_per_step)]
-        return [
-            EpisodeSpec(task_index=index, group=group, seed=sample)
-            for group, index in enumerate(indexes)
-            for sample in range(rollout.samples_per_task)
-        ]
+    def _due(self, every: int, anyway: bool) -> bool:
+        return anyway or self.step == 0 or (every > 0 and self.step % every == 0)
 
-    def _task_index(self, position: int) -> int:
-        """Return the task at a position of the endless training order: finite sources are shuffled anew each epoch."""
-        size = self._train_env.tasks.size
-        if size is None:
-            return position
-        epoch, at = divmod(position, size)
-        return int(np.random.default_rng(derive_seed(self.config.seed, _TRAIN, 2, epoch)).permutation(size)[at])
-
-    def _batch(self, rows: Sequence[Row]) -> TokenBatch:
-        reference = None
-        if self.algorithm.needs_reference:
-            reference = self.team.all_reference_logprobs(
-                rows, temperature=self.config.rollout.temperature, micro_tokens=self.config.optim.micro_tokens
-            )
-        return TokenBatch.from_rows(rows, ref_logprobs=reference, device=self.team.device)
-
-    def _set_learning_rate(self, step: int) -> None:
-        optim, total = self.config.optim, self.config.steps
-        warmup = max(1, round(optim.warmup_share * total))
-        progress = min(1.0, max(0.0, (step - warmup) / max(1, total - warmup)))
-        cosine = optim.final_lr_share + (1 - optim.final_lr_share) * 0.5 * (1 + math.cos(math.pi * progress))
-        for optimizer in self.optimizers.values():
-            for group in optimizer.param_groups:
-                group["lr"] = self.config.learning_rate * (step / warmup if step < warmup else cosine)
-
-    # Evaluation, files -------------------------------------------------------------------------------------------
-
-    def _evaluate(self, step: int) -> Evaluation:
+    def _learn(self, step: int, collector: Collector) -> None:
         config = self.config
-        collector = Collector(lambda: self._env("eval"), self.team, concurrency=config.rollout.concurrency)
+        experience = play(
+            collector,
+            step_specs(config.rollout, seed=config.seed, step=step, size=self.envs["train"].tasks.size),
+            Sampling(temperature=config.rollout.temperature, max_new_tokens=config.policy.max_new_tokens),
+            seed=rollout_seed(config.seed, step),
+            outcome_weight=config.outcome_weight if config.reward == "mixed" else None,
+            keep=config.keep_transcripts,
+            processes=self.processes,
+        )
+        self.processes.on_first(lambda: self.folder.write_transcripts("train", step, experience.records))
+        try:
+            check_failures(experience.facts, config.rollout.max_failed_share)
+        except TrainingError:
+            self._save()
+            raise
+        record = rollout_metrics(step, experience.facts)
+        record |= self.learner.learn(step, experience.rows, experience.facts)
+        self.envs["train"].judge.commit()
+        if self._metrics is not None:
+            self._metrics.write(record)
+        self.report("step", record)
+
+    def _evaluate(self) -> None:
+        config, step, source = self.config, self.step, self.envs["eval"].tasks
+        specs = eval_specs(config.eval.tasks, config.eval.samples, source.size)
         sampling = Sampling(temperature=config.eval.temperature, max_new_tokens=config.policy.max_new_tokens)
-        specs = eval_specs(config.eval.tasks, config.eval.samples, self._eval_env.tasks.size)
-        result, episodes = evaluate(collector, specs, sampling, seed=config.seed)
-        collector.close()
-        write_transcripts(self.run_dir / "transcripts" / f"eval-{step:06d}.jsonl", episodes)
-        digest = task_digest(self._eval_env.tasks, specs)
-        write_result(self.run_dir / f"eval-{step:06d}.json", result, {"step": step, "tasks_sha256": digest})
+        with contextlib.closing(self._collector("eval")) as collector:
+            records = play_evaluation(collector, specs, sampling, seed=config.seed, processes=self.processes)
+        result = summarise(records)
+        self.evaluations[step] = result
+        if self._metrics is not None:
+            self.folder.write_evaluation(step, result, records, task_digest(source, specs))
+            self.folder.write_curve(self.evaluations)
+            scores = {f"eval/score/{agent}": score for agent, score in result.scores.items()}
+            self._metrics.show({"step": step, "eval/success": result.success.mean, **scores})
         self.report("eval", {"step": step, "evaluation": result})
-        return result
+
+    # Files -------------------------------------------------------------------------------------------------------
+
+    def _save(self) -> None:
+        """Save a checkpoint of the last whole step, unless there is one; before the first step there is nothing yet."""
+        if self.step in (0, self._saved):
+            return
+        judges = self.processes.gather(self.envs["train"].judge.state())
+        best = best_step(self.evaluations)
+
+        def save() -> None:
+            state = {"step": self.step, "seed": self.config.seed, "judges": judges}
+            folder = checkpoint_folder(self.run_dir, self.step)
+            save_checkpoint(folder, self.team, self.learner.optimizers, state)
+            prune_checkpoints(self.run_dir, last=self.config.keep_last, keep=() if best is None else (best,))
+
+        self.processes.on_first(save)
+        self._saved = self.step
+
+    def _resume(self) -> None:
+        state = self.processes.each(lambda: load_newest(self.run_dir, self.team, self.learner.optimizers))
+        if state is not None:
+            self.step = self._saved = int(state["step"])
+            states = state["judges"]
+            if len(states) != self.processes.count and any(states):
+                raise CheckpointError(
+                    "the judge's memory is split over processes",
+                    expected=f"{len(states)} processes, as before",
+                    got=str(self.processes.count),
+                    fix="resume with as many processes as the run had",
+                )
+            if len(states) == self.processes.count:
+                self.envs["train"].judge.restore(states[self.processes.rank])
+        self.evaluations = self.processes.on_first(lambda: self.folder.cut_back(self.step))
+
+    def _finish(self, result: TrainResult) -> None:
+        if self._metrics is not None:
+            curve = self.run_dir / "learning_curve.png"
+            learning_curve(curve, self._metrics.records, sorted(self.evaluations.items()))
+        write_folder(self.run_dir / "adapters", self.team.save)
+        self.folder.write_json("summary.json", result.to_json())
 
     def _check_contamination(self) -> None:
         config = self.config
         report = refuse_contamination(
-            self._train_env.tasks,
-            self._eval_env.tasks,
+            self.envs["train"].tasks,
+            self.envs["eval"].tasks,
             train_tasks=config.steps * config.rollout.tasks_per_step,
             eval_tasks=config.eval.tasks,
             mode=config.eval.contamination,
         )
         if report is not None:
-            text = json.dumps(asdict(report), indent=2)
-            (self.run_dir / "contamination.json").write_text(text + "\n", encoding="utf-8")
+            self.processes.on_first(lambda: self.folder.write_json("contamination.json", asdict(report)))
             self.report("contamination", {"report": report})
 
-    def _record_transcripts(self, step: int, episodes: Sequence[Episode]) -> None:
-        write_transcripts(
-            self.run_dir / "transcripts" / f"train-{step:06d}.jsonl", episodes[: self.config.keep_transcripts]
+    def _collector(self, split: str) -> Collector:
+        """Return a collector whose environments share one judge: its memory and its limits are the run's."""
+        judge = self.envs[split].judge
+        return Collector(
+            lambda: make_env(self.config, split, judge=judge), self.team, concurrency=self.config.rollout.concurrency
         )
-
-    def _save(self, step: int) -> None:
-        state = {"step": step, "seed": self.config.seed}
-        save_checkpoint(checkpoint_folder(self.run_dir, step), self.team, self.optimizers, state)
-
-    def _resume(self) -> None:
-        folder = latest_checkpoint(self.run_dir)
-        if folder is None:
-            raise CheckpointError(f"no checkpoint in {self.run_dir}", fix="start the run anew, or name its folder")
-        self.start_step = int(load_checkpoint(folder, self.team, self.optimizers)["step"])
-        before = self.run_dir / "eval-000000.json"
-        if before.is_file():
-            self._before = Evaluation.from_json(json.loads(before.read_text(encoding="utf-8")))
-
-    def _write_summary(self, result: TrainResult) -> None:
-        summary = {
-            "before": result.before.to_json() if result.before else None,
-            "after": result.after.to_json() if result.after else None,
-            "after_against_before": result.comparison.to_json() if result.comparison else None,
-            "seconds": round(result.seconds, 1),
-        }
-        (self.run_dir / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-
-    def _env(self, split: str) -> TeamEnv:
-        return make_env(self.config, split)
-
-
-def make_env(config: TrainConfig, split: str) -> TeamEnv:
-    """Make the config's environment on a split.
-
-    Raises:
-        ConfigError: If the id does not name an environment of this project's kind.
-    """
-    kwargs = {**config.env.kwargs, "split": split}
-    if config.reward == "outcome":
-        kwargs["judge"] = "outcome"
-    env = envs_registry.make(config.env.id, **kwargs)
-    if not isinstance(env, TeamEnv):
-        raise ConfigError(
-            f"environment {config.env.id!r} cannot be trained on",
-            expected="a mappa_envs.team_env.TeamEnv",
-            got=type(env).__name__,
-        )
-    return env
-
-
-def make_team(config: TrainConfig, agents: Sequence[str]) -> LoraTeam:
-    """Load the config's base model and give every agent an adapter.
-
-    Raises:
-        PolicyError: If the model cannot be loaded.
-    """
-    policy = config.policy
-    base = load_base(
-        policy.model,
-        gguf_file=policy.gguf_file,
-        dtype=policy.dtype,
-        device=policy.device,
-        attention=policy.attention,
-    )
-    return LoraTeam(
-        base,
-        agents,
-        rank=policy.lora_rank,
-        alpha=policy.lora_alpha,
-        targets=policy.lora_targets,
-        seed=config.seed,
-        max_prompt_tokens=policy.max_prompt_tokens,
-        batch_size=config.rollout.concurrency,
-        gradient_checkpointing=policy.gradient_checkpointing,
-    )
-
-
-def check_failures(episodes: Sequence[Episode], rows: Sequence[Row], limit: float) -> None:
-    """Stop when too many verdicts or episodes failed: numbers from the rest would mislead.
-
-    Raises:
-        TrainingError: If the share of failed verdicts or lost episodes is over `limit` (0 to 1).
-    """
-    lost = [e for e in episodes if e.transcript is None]
-    failed = [r for r in rows if r.status == "failed"]
-    for what, bad, total in (("episodes", len(lost), len(episodes)), ("verdicts", len(failed), len(rows))):
-        if total and bad / total > limit:
-            example = lost[0].failure if what == "episodes" else _first_failure(episodes)
-            raise TrainingError(
-                f"{bad} of {total} {what} failed",
-                expected=f"at most {limit:.0%} (rollout.max_failed_share)",
-                got=f"{bad / total:.0%}; for example: {example}",
-                fix="mend the judge or the sandbox, then resume",
-            )
-
-
-def _first_failure(episodes: Sequence[Episode]) -> str:
-    transcripts = [episode.transcript for episode in episodes if episode.transcript]
-    for transcript in transcripts:
-        for turn in transcript.turns:
-            verdict = transcript.verdict(turn.index)
-            if verdict.status == "failed":
-                return verdict.reason
-    outcomes = [t.outcome for t in transcripts if t.outcome is not None and t.outcome.success is None]
-    return f"outcome undecided: {outcomes[0].reason}" if outcomes else "unknown"
-
-
-def rollout_metrics(step: int, episodes: Sequence[Episode], rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the numbers of one step's rollouts: success, and per agent score, failed and truncated shares, length."""
-    outcomes = [e.transcript.outcome for e in episodes if e.transcript and e.transcript.outcome]
-    record: dict[str, Any] = {
-        "step": step,
-        "episodes": len(episodes),
-        "lost_episodes": sum(e.transcript is None for e in episodes),
-        "success": float(np.mean([bool(o.success) for o in outcomes])) if outcomes else 0.0,
-        "undecided": sum(o.success is None for o in outcomes),
-    }
-    for agent in dict.fromkeys(row.agent for row in rows):
-        mine = [row for row in rows if row.agent == agent]
-        scored = [10 * row.reward for row in mine if row.status == "ok"]
-        if scored:
-            record[f"score/{agent}"] = float(np.mean(scored))
-        record[f"failed/{agent}"] = sum(row.status == "failed" for row in mine) / len(mine)
-        record[f"truncated/{agent}"] = sum(row.truncated for row in mine) / len(mine)
-        record[f"tokens/{agent}"] = float(np.mean([len(row.response_ids) for row in mine]))
-    return record
-
-
-def write_transcripts(path: Path, episodes: Sequence[Episode | EpisodeRecord]) -> None:
-    """Write finished episodes as JSONL, one transcript a line."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(e.transcript.to_json(), ensure_ascii=False) for e in episodes if e.transcript]
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")

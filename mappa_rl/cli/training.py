@@ -14,20 +14,29 @@ from mappa_rl.cli.app import ConfigFile, Overrides, RunFolder, app, config_of, c
 def train(
     settings: Overrides = None,
     config: ConfigFile = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on from the newest checkpoint of this run folder.")] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Go on with the run in this folder, with its settings, from its last checkpoint."),
+    ] = None,
 ) -> None:
     """Train a team and report held-out success before and after.
 
-    Without settings it trains the embedded tiny model on generated competition maths, on any machine.
+    Without settings it trains the embedded tiny model on generated competition maths, on any machine. In several
+    processes: `accelerate launch --module mappa_rl.cli train ...`.
     """
     from mappa_rl.progress import TrainProgress, new_run_dir
     from mappa_rl.trainer import Trainer
+    from mappa_rl.training.processes import launched_processes
 
     chosen = config_of(config or (resume / "config.yaml" if resume else None), None, settings or [])
-    run_dir = resume or chosen.run_dir or new_run_dir(Path("runs"))
+    processes = launched_processes(chosen.policy.device)
+    # The name is made from the time, which processes need not agree on.
+    run_dir = processes.on_first(lambda: resume or chosen.run_dir or new_run_dir(Path("runs")))
+    console.quiet = not processes.first
     console.print(f"run folder: {run_dir}")
     with TrainProgress(console, chosen.steps) as progress:
-        result = Trainer(chosen, run_dir, resume=resume is not None, report=progress).run()
+        trainer = Trainer(chosen, run_dir, resume=resume is not None, report=progress, processes=processes)
+        result = trainer.run()
     progress.finish(result)
 
 

@@ -158,14 +158,29 @@ def evaluate(
         raise EvaluationError("the log has other chunks", expected=f"chunks of {chunk}", got=f"chunks of {log.chunk}")
     records = list(log.records) if log is not None else []
     for start in range(len(records), len(specs), chunk):
-        part_seed = derive_seed(seed, _EVALUATION, start)
-        made = [EpisodeRecord.of(e) for e in collector.collect(specs[start : start + chunk], sampling, seed=part_seed)]
+        made = play_chunk(collector, specs[start : start + chunk], sampling, seed=seed, start=start)
         if log is not None:
             log.append(made)
         records += made
         if on_progress is not None:
             on_progress(len(records), len(specs))
     return summarise(records), records
+
+
+def play_chunk(
+    collector: Collector, specs: Sequence[EpisodeSpec], sampling: Sampling, *, seed: int, start: int
+) -> list[EpisodeRecord]:
+    """Play some episodes of an evaluation.
+
+    Args:
+        collector: Plays on the held-out split.
+        specs: The episodes, at most the collector's concurrency.
+        sampling: How the policy samples.
+        seed: The evaluation's.
+        start: Place of the first one in the evaluation.
+    """
+    episodes = collector.collect(specs, sampling, seed=derive_seed(seed, _EVALUATION, start))
+    return [EpisodeRecord.of(episode) for episode in episodes]
 
 
 def summarise(records: Sequence[EpisodeRecord]) -> Evaluation:

@@ -62,17 +62,19 @@ class Collector:
         self._make_env = make_env
         self._envs: list[TeamEnv] = []
 
-    def collect(self, specs: Sequence[EpisodeSpec], sampling: Sampling, *, seed: int) -> list[Episode]:
+    def collect(self, specs: Sequence[EpisodeSpec], sampling: Sampling, *, seed: int, first: int = 0) -> list[Episode]:
         """Play one episode per spec and return them in order.
 
         Args:
             specs: Episodes to play.
             sampling: How the policy samples.
             seed: The same specs, policy and seed give the same episodes.
+            first: Place of the first spec, where the specs are a part of more: a multiple of `concurrency` gives the
+                episodes that all specs at once would give there.
         """
         done: list[Episode] = []
         for start in range(0, len(specs), self.concurrency):
-            done += self._play(specs[start : start + self.concurrency], sampling, derive_seed(seed, start))
+            done += self._play(specs[start : start + self.concurrency], sampling, derive_seed(seed, first + start))
         return done
 
     def close(self) -> None:

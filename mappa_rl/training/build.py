@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import envs_registry
+from mappa_envs.judges.base import Judge
 from mappa_envs.team_env import TeamEnv
 from mappa_rl.config import TrainConfig
 from mappa_rl.errors import ConfigError
 
 
-def make_env(config: TrainConfig, split: str) -> TeamEnv:
+def make_env(config: TrainConfig, split: str, *, judge: Judge | None = None) -> TeamEnv:
     """Make the config's environment on a split.
+
+    Args:
+        config: The run; with `reward=outcome` the outcome is the judge, and the one of `env.kwargs` is not asked.
+        split: `train` or `eval`.
+        judge: Takes the place of the environment's own, so that several environments share one.
 
     Raises:
         ConfigError: If the id does not name an environment of this project's kind.
@@ -24,4 +30,6 @@ def make_env(config: TrainConfig, split: str) -> TeamEnv:
             expected="a mappa_envs.team_env.TeamEnv",
             got=type(env).__name__,
         )
+    if judge is not None:
+        env.judge = judge
     return env

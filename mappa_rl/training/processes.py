@@ -1,0 +1,126 @@
+"""Training in several processes: each plays its share of the episodes, and their gradients are added up.
+
+Every process holds the whole model. What all of them must agree on (which rows make an optimiser step, whether to
+stop) is computed by each from what they exchanged, so that none waits for another that has gone elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TypeVar, cast
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from mappa_rl.algorithms.reduction import Reduce, one_process, over_processes
+from mappa_rl.errors import ConfigError, MappaError
+
+_T = TypeVar("_T")
+
+# One process may play long after the others have finished: a slow judge is no reason to end a run. A process that
+# dies ends the others through the launcher.
+_PATIENCE = timedelta(hours=24)
+
+
+class Processes:
+    """The processes of a run. This one is the only process.
+
+    Methods are collective: every process calls them, in the same order.
+    """
+
+    def __init__(self, rank: int = 0, count: int = 1, reduce: Reduce = one_process) -> None:
+        self.rank, self.count = rank, count
+        self.reduce = reduce
+        """Adds up sums by key."""
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes the files and speaks to the user."""
+        return self.rank == 0
+
+    def gather(self, value: _T) -> list[_T]:
+        """Return the value of each process, in order of rank."""
+        return [value]
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Add up the gradients of all processes, in place; a missing one counts as 0."""
+
+    def each(self, act: Callable[[], _T]) -> _T:
+        """Do something that is not collective, and return this process's result.
+
+        Raises:
+            MappaError: In every process, if it was raised in one; nobody is left waiting.
+        """
+        result: _T | None = None
+        failure: MappaError | None = None
+        try:
+            result = act()
+        except MappaError as error:
+            if self.count == 1:
+                raise
+            failure = error
+        for one in self.gather(failure):
+            if one is not None:
+                raise one
+        return cast("_T", result)
+
+    def on_first(self, act: Callable[[], _T]) -> _T:
+        """Do something in the first process alone and return its result in all of them.
+
+        Raises:
+            MappaError: In every process, if it was raised there.
+        """
+        return cast("_T", self.gather(self.each(lambda: act() if self.first else None))[0])
+
+
+class Group(Processes):
+    """The processes of an initialised `torch.distributed` group."""
+
+    def __init__(self) -> None:
+        super().__init__(dist.get_rank(), dist.get_world_size(), over_processes())
+
+    def gather(self, value: _T) -> list[_T]:
+        """Return the value of each process, in order of rank."""
+        values: list[_T | None] = [None] * self.count
+        dist.all_gather_object(values, value)
+        return cast("list[_T]", values)
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Add up the gradients of all processes, in place; a missing one counts as 0."""
+        if not parameters:
+            return
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        for kind in dict.fromkeys(g.dtype for g in grads):
+            same = [i for i, g in enumerate(grads) if g.dtype == kind]
+            flat = torch.cat([grads[i].flatten() for i in same])
+            dist.all_reduce(flat)
+            for i, part in zip(same, flat.split([grads[i].numel() for i in same]), strict=True):
+                parameters[i].grad = part.view_as(parameters[i])
+
+
+def launched_processes(device: str) -> Processes:
+    """Return the processes that `accelerate launch` or `torchrun` started, joined; a plain start is the only one.
+
+    Args:
+        device: `policy.device`; with several processes on CUDA, `auto` gives each a device of its own.
+
+    Raises:
+        ConfigError: If the launcher was told to split the model, which this trainer does not.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        return Processes()
+    for name in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
+        if os.environ.get(f"ACCELERATE_USE_{name}", "false").lower() == "true":
+            raise ConfigError(
+                f"accelerate is configured for {name}",
+                expected="one whole model in each process (accelerate's plain multi-CPU or multi-GPU)",
+                got=f"ACCELERATE_USE_{name}=true",
+                fix="choose no distributed type but multi-CPU or multi-GPU in accelerate's config, or use torchrun",
+            )
+    from accelerate import PartialState
+
+    PartialState(cpu=device == "cpu", timeout=_PATIENCE)
+    return Group()
