@@ -43,8 +43,8 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=FutureWarning)
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    # `module:NAME` in a setting may name a file of the folder that the command runs in, as with `python -m`.
-    sys.path.insert(0, "")
+    # `module:NAME` in a setting may name a file of the folder that the command runs in.
+    sys.path.append("")
     try:
         app()
     except MappaError as error:
