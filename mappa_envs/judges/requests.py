@@ -57,6 +57,7 @@ def make_request(
         earlier=earlier if told else tuple(replace(turn, facts=without_graded(turn.facts)) for turn in earlier),
         truth=task if told else None,
         files=files,
+        choices={choice.name: choice.duty for choice in topology.choices(role.name)},
         facts=(facts or {}) if told else without_graded(facts or {}),
     )
 
