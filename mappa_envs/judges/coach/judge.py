@@ -61,7 +61,7 @@ class CoachJudge(Judge):
     async def _verdict(self, asker: Asker, request: JudgeRequest) -> Verdict:
         @cache
         def chat(form: ReplyForm) -> list[Message]:
-            return render_request(request, self._prompt, form=form)
+            return render_request(request, self._prompt, form=form, limits=self.settings.limits)
 
         asked = await asker.ask(chat)
         reason = head_and_tail(asked.reading.reason, _LONGEST_REASON)

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Literal
 
+from mappa_envs.inspection import GRADED, without_graded
 from mappa_envs.judges.base import Hindsight, JudgeRequest
 from mappa_envs.judges.coach.markers import boundary_for, defuse
 from mappa_envs.judges.coach.prompt import Prompt, load_prompt
+from mappa_envs.judges.coach.settings import Limits
 from mappa_envs.tasks.base import Task
 from mappa_envs.transcript import FileRecord, Message, Turn
 
 ReplyForm = Literal["json", "text"]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Longest texts in a request, in characters; longer ones keep head and tail."""
-
-    task: int = 20_000
-    action: int = 20_000
-    tool: int = 6_000
-    """One tool result of the action."""
-    seen: int = 12_000
-    """One message of what the agent saw."""
-    earlier: int = 4_000
-    """The action, and each tool result, of one earlier turn."""
-    files: int = 100
-    """Files that are listed."""
 
 
 _LIMITS = Limits()
@@ -61,8 +47,11 @@ def render_request(
         "seen": [(f"{m['role']} message", _shorten(m["content"], limits.seen)) for m in request.messages],
         "action": [("action", _shorten(request.action, limits.action))],
         "tools": [(f"{tool.tool} ({tool.status})", _shorten(tool.output, limits.tool)) for tool in request.tools],
-        "files": _files(request.files, limits.files),
-        "truth": _truth(request.truth),
+        "files": [
+            *_files(request.files, limits.files),
+            *_facts("findings", without_graded(request.facts), limits.facts),
+        ],
+        "truth": [*_truth(request.truth), *_facts("grading", request.facts.get(GRADED), limits.facts)],
         "later": _later(request.hindsight, limits.earlier),
     }
     safe = {name: [(_title(t), defuse(text)) for t, text in pieces] for name, pieces in parts.items()}
@@ -134,6 +123,11 @@ def _files(files: Sequence[FileRecord], limit: int) -> list[tuple[str, str]]:
     if len(files) > limit:
         lines.append(f"[... {len(files) - limit} more files ...]")
     return [("files", "\n".join(lines))] if lines else []
+
+
+def _facts(title: str, facts: Mapping[str, Any] | None, limit: int) -> list[tuple[str, str]]:
+    """Return what the environment's inspector found out; requests hold graded facts only where truth is shown."""
+    return [(title, _shorten(json.dumps(facts, indent=1, ensure_ascii=False), limit))] if facts else []
 
 
 def _truth(task: Task | None) -> list[tuple[str, str]]:

@@ -31,6 +31,25 @@ class Price(_Settings):
     """Per million completion tokens, thinking included."""
 
 
+class Limits(_Settings):
+    """Longest texts in a request, in characters; longer ones keep head and tail."""
+
+    task: int = Field(default=20_000, ge=1)
+    """The task's statement."""
+    action: int = Field(default=20_000, ge=1)
+    """The action to score."""
+    tool: int = Field(default=6_000, ge=1)
+    """One tool result of the action."""
+    seen: int = Field(default=12_000, ge=1)
+    """One message of what the agent saw."""
+    earlier: int = Field(default=4_000, ge=1)
+    """The action, and each tool result, of one earlier turn."""
+    facts: int = Field(default=6_000, ge=1)
+    """What was found out about the files, and what that took the hidden answers to find out."""
+    files: int = Field(default=100, ge=1)
+    """Files that are listed."""
+
+
 class CoachSettings(_Settings):
     """How a coach is asked."""
 
@@ -50,6 +69,8 @@ class CoachSettings(_Settings):
     """Longest reply, thinking included; a reply that is cut off is no score."""
     params: dict[str, Any] = {}
     """Further fields of the request, e.g. `{"reasoning_effort": "low"}`."""
+    limits: Limits = Limits()
+    """Longest texts in a request."""
     concurrency: int = Field(default=32, ge=1)
     """Requests that are under way at once, in one process."""
     deadline: float = Field(default=120.0, gt=0)
