@@ -64,6 +64,11 @@ class Algorithm(BaseModel, ABC):
         """Whether the batch must carry reference log-probabilities."""
         return self.kl != "none" and self.kl_coef > 0
 
+    @property
+    def needs_values(self) -> bool:
+        """Whether learners need value heads and the batch their values."""
+        return False
+
     @abstractmethod
     def advantages(self, batch: TokenBatch) -> Tensor:
         """Return advantages `[rows, tokens]`: float32, batch's device, exactly 0 where not `batch.mask`.
@@ -118,6 +123,16 @@ class Algorithm(BaseModel, ABC):
         numbers = torch.stack([value.detach().float().sum() for value in sums.values()]).tolist()
         metrics = {"tokens": float(current.numel()), **dict(zip(sums, numbers, strict=True))}
         return LossOutput(per_token.sum() / total_tokens, metrics)
+
+    def value_loss(self, values: Tensor, batch_slice: TokenBatch, *, total_tokens: int) -> LossOutput:
+        """Return the loss of the value heads, to be added to `loss`; called only where `needs_values`.
+
+        Args:
+            values: `[rows, tokens]` of the value head, with gradient.
+            batch_slice: The rows; `batch_slice.values` are those from before the update.
+            total_tokens: `total_tokens()` of all rows of the optimiser step.
+        """
+        raise NotImplementedError(f"{type(self).__name__} needs values and has no value_loss")
 
     def reference(self, batch: TokenBatch) -> Tensor:
         """Return the batch's reference log-probabilities.

@@ -31,6 +31,8 @@ class TokenBatch:
     """`[rows]` float32."""
     ref_logprobs: Tensor | None = None
     """`[rows, tokens]` float32 of the reference (adapter off), at the sampling temperature."""
+    values: Tensor | None = None
+    """`[rows, tokens]` float32 of the value heads before the update."""
     reduce: Reduce = one_process
     """Sums over the training processes. Episodes stay on one process; group ids are the same on all."""
 
@@ -41,6 +43,8 @@ class TokenBatch:
         check_shape("old_logprobs", self.old_logprobs, shape)
         if self.ref_logprobs is not None:
             check_shape("ref_logprobs", self.ref_logprobs, shape)
+        if self.values is not None:
+            check_shape("values", self.values, shape)
 
     @classmethod
     def from_rows(
@@ -82,7 +86,7 @@ class TokenBatch:
             old.to(device),
             torch.tensor(values, dtype=torch.float32, device=device),
             None if ref_logprobs is None else ref_logprobs.detach().float().to(device),
-            reduce,
+            reduce=reduce,
         )
 
     @property
@@ -98,6 +102,10 @@ class TokenBatch:
         """Return the batch with reference log-probabilities `[rows, tokens]`."""
         return replace(self, ref_logprobs=ref_logprobs.detach().float().to(self.mask.device))
 
+    def with_values(self, values: Tensor) -> TokenBatch:
+        """Return the batch with values `[rows, tokens]`."""
+        return replace(self, values=values.detach().float().to(self.mask.device))
+
     def select(self, indices: Sequence[int]) -> TokenBatch:
         """Return the batch of some rows, cut to their longest response."""
         return replace(
@@ -107,6 +115,7 @@ class TokenBatch:
             old_logprobs=self.take(self.old_logprobs, indices),
             rewards=self.rewards[list(indices)],
             ref_logprobs=None if self.ref_logprobs is None else self.take(self.ref_logprobs, indices),
+            values=None if self.values is None else self.take(self.values, indices),
         )
 
     def take(self, values: Tensor, indices: Sequence[int]) -> Tensor:

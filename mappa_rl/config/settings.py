@@ -39,9 +39,28 @@ class EnvConfig(Config):
     """Keyword arguments of `envs_registry.make`."""
 
 
-class PolicyConfig(Config):
-    """The base model and the adapters on it."""
+class RolePolicyConfig(Config):
+    """What one role plays with in place of the team's base model."""
 
+    model: str | None = None
+    """Its base model, as `policy.model`; null: the team's."""
+    gguf_file: str | None = None
+    """Name of the GGUF file in that folder or hub repository."""
+    script: str | None = None
+    """`module:function` from a `PolicyRequest` to a text; the role then has no model and never learns."""
+
+
+class PolicyConfig(Config):
+    """The models that play, and what of them learns."""
+
+    kind: Literal["lora", "shared_lora", "full"] = "lora"
+    """`lora`: an adapter per agent. `shared_lora`: one adapter for all agents. `full`: a whole model per agent."""
+    frozen: tuple[str, ...] = ()
+    """Roles or agents that play with the base as it is and never learn."""
+    per_role: dict[str, RolePolicyConfig] = {}
+    """Roles or agents with a base model or script of their own."""
+    start_from: str | None = None
+    """Folder with trained adapters to start from, e.g. `adapters` of a run; they are then the KL's reference."""
     model: str = "tiny"
     """`tiny` (the embedded model), a local folder, a `.gguf` file or a hub id."""
     gguf_file: str | None = None
@@ -50,16 +69,22 @@ class PolicyConfig(Config):
     """Type of the base weights; auto: bfloat16 on CUDA, float32 elsewhere."""
     device: str = "auto"
     """A torch device; auto: CUDA, then MPS, then the CPU."""
+    autocast: bool = False
+    """Compute in bfloat16 where torch's autocast does; the weights keep their type."""
     attention: str | None = None
     """transformers' `attn_implementation`; null: its choice."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third slower."""
     lora_rank: int = Field(default=8, ge=1)
-    """Rank of each agent's adapter."""
+    """Rank of each adapter."""
     lora_alpha: float = Field(default=16, gt=0)
     """Scale of the adapter is alpha / rank."""
     lora_targets: str | tuple[str, ...] = "all-linear"
     """Modules that get an adapter: `all-linear`, or names."""
+    think: Literal["drop", "keep"] = "drop"
+    """Whether tools, judges and other agents see what is in `<think>` blocks; it is trained on in either case."""
+    template_kwargs: dict[str, Any] = {}
+    """Variables of the chat template, e.g. `enable_thinking`."""
     max_prompt_tokens: int = Field(default=4096, ge=1)
     """Longer prompts are cut in the middle."""
     max_new_tokens: int = Field(default=256, ge=1)
@@ -122,6 +147,8 @@ class EvalConfig(Config):
     """Sampling temperature; 0 is greedy."""
     every: int = Field(default=0, ge=0)
     """Evaluate after every so many steps; 0: only before and after training."""
+    patience: int = Field(default=0, ge=0)
+    """Stop when so many evaluations in a row bring no better success; 0: never."""
     contamination: Literal["error", "warn", "off"] = "error"
     """What to do when held-out maths tasks are among the training tasks: refuse to train, warn, or not look."""
 
@@ -143,7 +170,9 @@ class TrainConfig(Config):
     keep_transcripts: int = Field(default=8, ge=0)
     """Training episodes per step whose transcripts are written; evaluations are written whole."""
     save_every: int = Field(default=0, ge=0)
-    """Save a checkpoint after every so many steps; 0: only at the end."""
+    """Save a checkpoint after every so many steps; 0: only at the end, and at the best evaluation."""
+    keep_last: int = Field(default=2, ge=1)
+    """How many of the newest checkpoints are kept, besides the one of the best evaluation."""
     env: EnvConfig = EnvConfig()
     """The environment."""
     policy: PolicyConfig = PolicyConfig()

@@ -19,8 +19,9 @@ from mappa_rl.evaluation.records import EpisodeRecord
 from mappa_rl.evaluation.result import eval_settings, task_digest, write_result
 from mappa_rl.evaluation.stats import PairedComparison
 from mappa_rl.policy.base import Policy, Sampling
+from mappa_rl.policy.make import make_team
 from mappa_rl.rollout.collector import Collector, EpisodeSpec
-from mappa_rl.trainer import make_env, make_team
+from mappa_rl.training.build import make_env
 
 BASE = "base"
 """Stands for the team before training, wherever a run folder may be given to compare with."""

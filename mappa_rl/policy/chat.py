@@ -1,9 +1,10 @@
-"""Chats to token ids: the template is applied once, here, and the ids are kept."""
+"""Chats to token ids and ids to actions: the template is applied once, here, and the ids are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from jinja2 import TemplateError
 
@@ -17,9 +18,64 @@ PLAIN_TEMPLATE = (
 )
 
 _HEAD_SHARE = 4
+_THINK, _END_THINK = "<think>", "</think>"
 
 
-def encode_chat(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model reads before it takes a turn."""
+
+    ids: list[int]
+    cut: int
+    """Tokens left out of the middle."""
+    thinking: bool
+    """The prompt ends within a think block that the template opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFormat:
+    """How chats become prompts and sampled ids become actions.
+
+    Each action is a training row with a prompt of its own, so a template that strips or adds think blocks in earlier
+    turns changes what later turns are conditioned on, and never the ids that are trained on.
+    """
+
+    max_prompt_tokens: int = 4096
+    """Longer prompts are cut in the middle."""
+    think: Literal["drop", "keep"] = "drop"
+    """Whether tools, judges and other agents see what is in think blocks. It is trained on in either case."""
+    template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of the chat template, e.g. `enable_thinking`."""
+
+    def encode(self, tokenizer: Any, messages: Sequence[Message]) -> Prompt:
+        """Return the prompt of a chat.
+
+        Raises:
+            PolicyError: If the template cannot take the chat.
+        """
+        ids, cut = fit_prompt(encode_chat(tokenizer, messages, **self.template_kwargs), self.max_prompt_tokens)
+        return Prompt(ids, cut, tokenizer.decode(ids[-8:]).rstrip().endswith(_THINK))
+
+    def decode(self, tokenizer: Any, ids: Sequence[int], prompt: Prompt) -> str:
+        """Return the action of response ids: their text, without special tokens and, as set, without thoughts."""
+        text: str = tokenizer.decode(list(ids), skip_special_tokens=True)
+        return text if self.think == "keep" else without_thoughts(text, thinking=prompt.thinking)
+
+
+def without_thoughts(text: str, *, thinking: bool = False) -> str:
+    """Return what follows the think blocks of a response; nothing if it ends within one.
+
+    Args:
+        text: The response.
+        thinking: It starts within a block that the prompt opened.
+    """
+    _, closed, after = text.rpartition(_END_THINK)
+    if not closed:
+        return "" if thinking or text.lstrip().startswith(_THINK) else text
+    return "" if after.lstrip().startswith(_THINK) else after.lstrip()
+
+
+def encode_chat(tokenizer: Any, messages: Sequence[Message], **template_kwargs: Any) -> list[int]:
     """Return the prompt ids of a chat, ready for the assistant's next turn.
 
     Models whose template refuses a system message get it at the head of the first user message.
@@ -27,16 +83,17 @@ def encode_chat(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     Args:
         tokenizer: A transformers tokenizer; without a chat template a plain one is used.
         messages: System message first, then user and assistant in turn.
+        **template_kwargs: Variables of the template.
 
     Raises:
         PolicyError: If the template cannot take the chat.
     """
     try:
-        return _apply(tokenizer, [_plain(m) for m in messages])
+        return _apply(tokenizer, [_plain(m) for m in messages], template_kwargs)
     except TemplateError:
         merged = _without_system(messages)
     try:
-        return _apply(tokenizer, merged)
+        return _apply(tokenizer, merged, template_kwargs)
     except TemplateError as error:
         raise PolicyError(
             "the model's chat template refuses this chat",
@@ -46,9 +103,11 @@ def encode_chat(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
         ) from error
 
 
-def _apply(tokenizer: Any, messages: list[dict[str, str]]) -> list[int]:
+def _apply(tokenizer: Any, messages: list[dict[str, str]], variables: Mapping[str, Any]) -> list[int]:
     template = None if tokenizer.chat_template else PLAIN_TEMPLATE
-    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, chat_template=template)
+    text = tokenizer.apply_chat_template(
+        messages, tokenize=False, add_generation_prompt=True, chat_template=template, **variables
+    )
     ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     return ids
 

@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
 from mappa_rl.errors import PolicyError
+from mappa_rl.policy.logprobs import final_logits
 
 TINY = "tiny"
 TINY_FOLDER = Path(__file__).parent / "tiny" / "weights"
@@ -70,6 +71,7 @@ def load_base(
     dtype: str = "auto",
     device: str = "auto",
     attention: str | None = None,
+    gradient_checkpointing: bool = False,
 ) -> Base:
     """Load a base model and its tokenizer.
 
@@ -79,9 +81,11 @@ def load_base(
         dtype: `auto`, `float32`, `bfloat16` or `float16`.
         device: `auto` or a torch device.
         attention: transformers' `attn_implementation`, or None for its choice.
+        gradient_checkpointing: Compute activations again in the backward pass: less memory, more time.
 
     Raises:
-        PolicyError: If the folder or file is missing, or transformers cannot load it.
+        PolicyError: If the folder or file is missing, transformers cannot load it, or its logits are not those of its
+            decoder and output layer.
     """
     source, gguf = _source(model, gguf_file)
     where = pick_device(device)
@@ -106,6 +110,9 @@ def load_base(
             fix="check the name; offline, give a local folder",
         ) from error
     loaded.to(where).eval()
+    _check_head(loaded, model)
+    if gradient_checkpointing:
+        loaded.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     end_ids = _end_ids(loaded, tokenizer)
     pad = tokenizer.pad_token_id
     return Base(loaded, tokenizer, model, end_ids, pad if pad is not None else min(end_ids))
@@ -141,6 +148,21 @@ def _source(model: str, gguf_file: str | None) -> tuple[str, str | None]:
     if path.is_dir() and gguf_file is not None and not (path / gguf_file).is_file():
         raise PolicyError(f"no file {gguf_file!r} in {model}", fix="check policy.gguf_file")
     return (str(path) if path.is_dir() else model), gguf_file
+
+
+@torch.no_grad()
+def _check_head(model: Any, name: str) -> None:
+    """Refuse a model that does more between its decoder and its logits than training would do."""
+    ids = torch.arange(1, 5, device=model.device)[None]
+    states = model.get_decoder()(input_ids=ids, use_cache=False)[0]
+    expected, got = model(input_ids=ids, use_cache=False).logits.float(), final_logits(model, states)
+    if not torch.allclose(got, expected, rtol=1e-2, atol=1e-2 * float(expected.abs().max())):
+        raise PolicyError(
+            f"model {name!r} makes its logits in a way that training does not know",
+            expected="the output layer on the decoder's states, with logit_scale, logits_scaling or a soft cap",
+            got=f"logits that differ by {float((got - expected).abs().max()):.3g}",
+            fix="use another model",
+        )
 
 
 def _end_ids(model: Any, tokenizer: Any) -> frozenset[int]:

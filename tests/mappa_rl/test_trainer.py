@@ -67,9 +67,9 @@ def test_a_run_writes_everything_that_it_promises(finished: Path) -> None:
 
 def test_training_moves_all_adapters_and_nothing_else(tmp_path: Path) -> None:
     trainer = Trainer(config("eval.tasks=0"), tmp_path / "run")
-    before = {name: p.detach().clone() for name, p in trainer.team.model.named_parameters()}
+    before = {name: p.detach().clone() for name, p in trainer.team.weights.model.named_parameters()}
     trainer.run()
-    moved = {name for name, p in trainer.team.model.named_parameters() if not torch.equal(p, before[name])}
+    moved = {name for name, p in trainer.team.weights.model.named_parameters() if not torch.equal(p, before[name])}
     assert all("lora_" in name for name in moved)
     for agent in trainer.team.agents:
         assert any(f".{agent}." in name for name in moved)
@@ -112,7 +112,7 @@ def test_a_trained_adapter_loads_with_plain_peft_and_generates_the_same(finished
         AutoModelForCausalLM.from_pretrained(TINY_FOLDER), finished / "adapters" / "coder_0"
     ).eval()
     ids = torch.tensor([trainer.team.base.tokenizer("Find the least common multiple")["input_ids"]])
-    with trainer.team.acting("coder_0") as model, torch.no_grad():
+    with trainer.team.weights.playing("coder_0") as model, torch.no_grad():
         torch.testing.assert_close(model(input_ids=ids).logits, plain(input_ids=ids).logits, atol=1e-5, rtol=1e-5)
 
 

@@ -18,10 +18,11 @@ from mappa_rl.config import TrainConfig
 from mappa_rl.evaluation.evaluate import eval_specs, evaluate
 from mappa_rl.policy.base import Sampling
 from mappa_rl.policy.loading import TINY_FOLDER, load_base
+from mappa_rl.policy.make import make_team
 from mappa_rl.policy.tiny.build import LEVELS, build, make_demos
 from mappa_rl.policy.tiny.demos import Shares, demonstrate, pretend_run, write_program
 from mappa_rl.rollout.collector import Collector
-from mappa_rl.trainer import make_env, make_team
+from mappa_rl.training.build import make_env
 
 SURE = Shares(plan_right=(1, 1), import_math=1, fenced=1, repaired=1, boxed=1)
 
