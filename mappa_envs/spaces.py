@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium import Space
+from gymnasium.vector.utils import create_shared_memory
 
 from envs_registry.errors import ConfigError
 
@@ -74,3 +75,18 @@ class AnyText(Space[str]):
         return isinstance(other, AnyText) and other.max_chars == self.max_chars
 
     __hash__ = Space.__hash__
+
+
+@create_shared_memory.register(AnyText)
+def _no_shared_memory(space: AnyText, n: int = 1, ctx: Any = None) -> None:
+    """Refuse: Gymnasium reads text from shared memory once, when the vector environment is made, and never again.
+
+    Raises:
+        ConfigError: Always.
+    """
+    raise ConfigError(
+        "text cannot be shared between the processes of an AsyncVectorEnv: its observations would never change",
+        expected="AsyncVectorEnv(..., shared_memory=False) or SyncVectorEnv",
+        got="shared_memory=True, which is Gymnasium's default",
+        fix="gymnasium.make_vec(id, vectorization_mode='async', vector_kwargs={'shared_memory': False})",
+    )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mappa_envs.checks import at_least
 from mappa_envs.topologies.domain import Domain
 from mappa_envs.topologies.maths import MATHS
-from mappa_envs.topologies.parameters import at_least
 from mappa_envs.topology import Layer, Topology, View, chain
 
 

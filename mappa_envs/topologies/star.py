@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mappa_envs.checks import at_least
 from mappa_envs.flow import parts
 from mappa_envs.topologies.domain import Domain
 from mappa_envs.topologies.maths import MATHS
-from mappa_envs.topologies.parameters import at_least
 from mappa_envs.topology import Act, Pick, Role, Topology, View
 
 

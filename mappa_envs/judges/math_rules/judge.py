@@ -157,7 +157,9 @@ class MathRules(Judge):
         name = picked(request.action, list(request.choices))
         others = [turn for turn in request.earlier if turn.agent != request.agent]
         failed = bool(others) and any(tool.status != "ok" for tool in others[-1].tools)
-        right = await self._given_right(request, accepted)
+        # Where somebody is there to compute it, a plan is no result yet.
+        planned = "compute" in request.choices.values() and not any(turn.tools for turn in request.earlier)
+        right = False if planned else await self._given_right(request, accepted)
         timed = None if right is None or name is None else (request.choices[name] == "answer") == right
         return {
             "named": Finding(name is not None),
