@@ -84,7 +84,7 @@ def grade_submission(data: bytes | None, task: TabularTask) -> TableGrade:
     predicted = _predictions(rows, task, metric, faults)
     if faults:
         return invalid_grade(task, *rows.faults, *faults.listed(), rows=len(rows.ids))
-    truth = encode_truth(answers[task.target], task, metric)
+    truth = encode_truth(answers[task.target], task.classes, metric)
     return grade_predictions(truth, predicted[order], task, rows.faults)
 
 
@@ -105,12 +105,20 @@ def grade_predictions(truth: Array, predicted: Array, task: TabularTask, faults:
     )
 
 
-def encode_truth(values: pd.Series, task: TabularTask, metric: Metric) -> Array:
-    """Encode true values as the metric takes them: class codes, 0/1, or float64."""
-    if task.kind == "regression":
+def encode_truth(values: pd.Series, classes: Sequence[str], metric: Metric) -> Array:
+    """Encode true values as the metric takes them.
+
+    Args:
+        values: Labels, or float64 in regression.
+        classes: The labels; empty in regression.
+        metric: The metric.
+
+    Returns:
+        Class codes, 0/1 for scores, or float64.
+    """
+    if not classes:
         return values.to_numpy(dtype=np.float64)
-    codes = {label: code for code, label in enumerate(task.classes)}
-    encoded = values.map(codes).to_numpy(dtype=np.int64)
+    encoded = values.map({label: code for code, label in enumerate(classes)}).to_numpy(dtype=np.int64)
     return encoded.astype(np.float64) if metric.takes == "scores" else encoded
 
 

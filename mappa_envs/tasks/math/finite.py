@@ -12,6 +12,7 @@ from mappa_envs.errors import ConfigError, TaskError
 from mappa_envs.grading.answers import parse_gold
 from mappa_envs.grading.policy import DEFAULT_POLICY, GradingPolicy
 from mappa_envs.spaces import has_lone_surrogate
+from mappa_envs.tasks.listed import ListedSource
 from mappa_envs.tasks.math.base import MathTask
 from mappa_envs.tasks.math.statements import stable_share
 
@@ -33,8 +34,8 @@ class Columns:
     level: str | None = None
 
 
-class FiniteSource:
-    """A source over a sequence of tasks.
+class FiniteSource(ListedSource[MathTask]):
+    """A source over a sequence of maths tasks.
 
     Args:
         name: Name of the source.
@@ -46,31 +47,8 @@ class FiniteSource:
     """
 
     def __init__(self, name: str, tasks: Iterable[MathTask], *, skipped: Sequence[str] = ()) -> None:
-        self.name = name
-        self.tasks = tuple(tasks)
-        self.size: int | None = len(self.tasks)
+        super().__init__(name, tasks)
         self.skipped = tuple(skipped)
-        if not self.tasks:
-            raise TaskError(f"task source {name!r} is empty", expected="at least one task")
-        if len({task.id for task in self.tasks}) < len(self.tasks):
-            raise TaskError(f"task source {name!r} uses an id twice", expected="distinct ids")
-
-    def __len__(self) -> int:
-        return len(self.tasks)
-
-    def task(self, index: int) -> MathTask:
-        """Return task `index` (0-based).
-
-        Raises:
-            TaskError: If there is no such index.
-        """
-        if isinstance(index, bool) or not hasattr(index, "__index__") or not 0 <= index < len(self.tasks):
-            raise TaskError(
-                f"task source {self.name!r} has no such task",
-                expected=f"an integer from 0 to {len(self.tasks) - 1}",
-                got=repr(index),
-            )
-        return self.tasks[index]
 
 
 def split_source(source: FiniteSource, eval_share: float, seed: int = 0) -> tuple[FiniteSource, FiniteSource]:
