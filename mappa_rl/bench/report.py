@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from mappa_rl.bench.plot import plot_cells
 from mappa_rl.bench.summary import CellSummary, Contrast, contrasts, pareto_front
 from mappa_rl.errors import EvaluationError
+from mappa_rl.files import write_text
 
 FORMAT = 1
 JSON_NAME, TABLE_NAME, PICTURE_NAME = "bench.json", "table.md", "success.png"
@@ -39,8 +39,7 @@ class Report:
 
 
 def write_report(report: Report, folder: Path) -> None:
-    """Write `bench.json`, `table.md` and `success.png`; each is whole or as it was before."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write `bench.json`, `table.md` and `success.png` into a folder."""
     made = report.contrasts
     data = {
         "format": FORMAT,
@@ -49,9 +48,9 @@ def write_report(report: Report, folder: Path) -> None:
         "contrasts": [contrast.to_json() for contrast in made],
         "failed": report.failed,
     }
-    _write(folder / JSON_NAME, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / JSON_NAME, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
     parts = [markdown(cell_rows(report.cells)), markdown(contrast_rows(made))]
-    _write(folder / TABLE_NAME, "\n".join(parts))
+    write_text(folder / TABLE_NAME, "\n".join(parts))
     plot_cells(folder / PICTURE_NAME, report.cells)
 
 
@@ -122,9 +121,3 @@ def markdown(rows: Rows) -> str:
 
 def _of(cells: Sequence[CellSummary], environment: str) -> list[CellSummary]:
     return [cell for cell in cells if cell.cell.environment == environment]
-
-
-def _write(path: Path, text: str) -> None:
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)

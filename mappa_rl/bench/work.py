@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +12,8 @@ from mappa_envs.tasks.math.base import MathTask
 from mappa_envs.team_env import TeamEnv
 from mappa_rl.bench.cost import EpisodeCost, episode_cost
 from mappa_rl.bench.grid import BenchRun
-from mappa_rl.checkpoint import latest_checkpoint
 from mappa_rl.config import TrainConfig
-from mappa_rl.errors import EvaluationError
+from mappa_rl.errors import EvaluationError, TrainingError
 from mappa_rl.evaluation.contamination import refuse_contamination
 from mappa_rl.evaluation.episode_log import EpisodeLog
 from mappa_rl.evaluation.evaluate import Evaluation, eval_specs
@@ -96,8 +94,9 @@ def work(run: BenchRun, folder: Path) -> RunResult:
 
 
 def _train(config: TrainConfig, eval_env: TeamEnv, run_dir: Path) -> float | None:
-    """Train unless that is done; an interrupted training goes on from its newest checkpoint, or anew."""
-    if (run_dir / "summary.json").is_file():
+    """Train unless that is done; an interrupted training goes on from its newest checkpoint."""
+    summary = run_dir / "summary.json"
+    if summary.is_file() and json.loads(summary.read_text(encoding="utf-8"))["stopped"] is None:
         return None
     refuse_contamination(
         make_env(config, "train").tasks,
@@ -106,12 +105,12 @@ def _train(config: TrainConfig, eval_env: TeamEnv, run_dir: Path) -> float | Non
         eval_tasks=config.eval.tasks,
         mode=config.eval.contamination,
     )
-    resume = run_dir.exists() and latest_checkpoint(run_dir) is not None
-    if run_dir.exists() and not resume:
-        shutil.rmtree(run_dir)
     # The benchmark measures the team itself, on the same tasks as all others.
     alone = config.model_copy(update={"eval": config.eval.model_copy(update={"tasks": 0})})
+    resume = (run_dir / "config.yaml").is_file()
     result = Trainer(alone, run_dir, resume=resume).run()
+    if result.stopped is not None:
+        raise TrainingError("the training ended before its last step", got=result.stopped)
     return None if resume else result.seconds
 
 
@@ -119,4 +118,4 @@ def _player(run: BenchRun, env: TeamEnv, mine: Path, specs: Sequence[EpisodeSpec
     if run.play == "model":
         return load_team(run.config, env, mine / "train" if run.train else None)
     tasks = [env.tasks.task(spec.task_index) for spec in specs]
-    return math_oracle([task for task in tasks if isinstance(task, MathTask)])
+    return math_oracle([task for task in tasks if isinstance(task, MathTask)], env.topology)
