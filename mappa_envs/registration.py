@@ -12,3 +12,10 @@ def register_builtin() -> None:
         gym_entry_point="mappa_envs.envs.math_chat:gym",
         description="Competition maths: Solver -> Code Executor -> Verifier",
     )
+    register(
+        "Mappa/DataPipeline-v0",
+        "mappa_envs.envs.data_pipeline:DataPipeline",
+        parallel_entry_point="mappa_envs.envs.data_pipeline:parallel",
+        gym_entry_point="mappa_envs.envs.data_pipeline:gym",
+        description="Data analysis on real tables: Data Engineer -> Modeler -> Analyst",
+    )

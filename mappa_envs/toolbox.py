@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Mapping
+from weakref import WeakKeyDictionary
 
 from mappa_envs.code_blocks import python_code
 from mappa_envs.sandbox.base import Kernel, SandboxConfig, UnsafeFileError, Workspace
@@ -15,6 +17,15 @@ NO_CODE = "No fenced python block was found, so nothing was run."
 MAX_RECORDS = 200
 """Files of a workspace that are kept account of, the first by name."""
 _RESTARTED = "(variables of earlier code are lost: the Python process was restarted)\n"
+
+AT_ONCE = 2 * (os.cpu_count() or 1)
+"""Cells of a process that run at the same time. Time limits are on the clock: with many episodes under way, a cell must
+not run out of time because of its neighbours."""
+_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def _turn_to_run() -> asyncio.Semaphore:
+    return _slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
 
 
 class Toolbox:
@@ -64,7 +75,8 @@ class Toolbox:
         if code is None:
             return ToolResult("python", "", "missing", NO_CODE)
         kernel, replaced = await self._kernel(agent)
-        cell = await kernel.execute(code)
+        async with _turn_to_run():
+            cell = await kernel.execute(code)
         output = (_RESTARTED if replaced else "") + (cell.output if cell.output.strip() else "(no output)")
         return ToolResult("python", code, cell.status, output, cell.dropped_chars > 0)
 
@@ -110,7 +122,8 @@ class Toolbox:
                 await space.write(name, data)
             kernel = await sandbox.kernel(space)
             try:
-                await kernel.execute(code, timeout=timeout)
+                async with _turn_to_run():
+                    await kernel.execute(code, timeout=timeout)
             finally:
                 await kernel.close()
             return await space.read(result, max_bytes)

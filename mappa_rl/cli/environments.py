@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 import envs_registry
 import mappa_envs  # noqa: F401  registers the built-in environments
+from envs_registry.errors import ConfigError
 from mappa_rl.cli.app import ConfigFile, Overrides, RunFolder, app, config_of, console
+
+if TYPE_CHECKING:
+    from mappa_rl.play import PlayedTask
 
 
 @app.command()
@@ -28,19 +33,43 @@ def play(
     policy: Annotated[
         str, typer.Option(help="`scripted`, or `model` (policy.model, with the adapters of --run).")
     ] = "scripted",
-    episodes: Annotated[int, typer.Option(min=1, help="How many episodes.")] = 1,
+    episodes: Annotated[
+        str, typer.Option(help="How many episodes, or `all`: every task of both splits, as a table.")
+    ] = "1",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sampling.")] = 0,
     task: Annotated[int, typer.Option(min=0, help="Index of the first held-out task.")] = 0,
     config: ConfigFile = None,
     run: RunFolder = None,
 ) -> None:
     """Play episodes and print their transcripts with scores."""
-    from mappa_rl.play import play_episodes
+    from mappa_rl.play import play_all, play_episodes
 
     chosen = config_of(config, run, [f"env.id={env}", *(settings or [])])
-    for text in play_episodes(chosen, policy=policy, run=run, episodes=episodes, first_task=task, seed=seed):
+    if episodes == "all":
+        _print_all(play_all(chosen, policy=policy, run=run, seed=seed))
+        return
+    if not (episodes.isascii() and episodes.isdigit() and int(episodes) > 0):
+        raise ConfigError("bad --episodes", expected="a positive integer or 'all'", got=repr(episodes))
+    for text in play_episodes(chosen, policy=policy, run=run, episodes=int(episodes), first_task=task, seed=seed):
         console.print(text, markup=False)
         console.print()
+
+
+def _print_all(played: Iterable[PlayedTask]) -> None:
+    """Print a line per task as it comes in, then the mean per kind of task."""
+    done: list[PlayedTask] = []
+    for one in played:
+        done.append(one)
+        word = {True: "success", False: "failure", None: "undecided"}[one.success]
+        roles = "  ".join(f"{name} {score:.1f}" for name, score in one.roles.items() if score is not None)
+        console.print(f"{one.split:5}  {one.task:32}  {word:9}  {roles}  {one.reason}", markup=False, soft_wrap=True)
+    table = Table("tasks", "number", "success", "score", box=None, header_style="bold")
+    for kind in [*sorted({one.kind for one in done}), None]:
+        some = [one for one in done if kind in (None, one.kind)]
+        wins = sum(one.success is True for one in some)
+        mean = sum(one.score for one in some) / len(some)
+        table.add_row(kind or "all", str(len(some)), str(wins), f"{mean:.3f}")
+    console.print(table)
 
 
 @app.command()

@@ -31,9 +31,6 @@ HONEST_MARGIN = 0.5
 NO_WORSE = 0.05
 """How much worse than the model, normalised, a submission may be that holds other predictions."""
 
-_AFTER_SOUND = ("features.clean", "features.useful")
-_OF_MODEL = ("model.varies", "model.honest", "model.beats", "model.half", "model.strong")
-
 
 def feature_findings(saved: Collection[str], report: FeatureReport | None) -> Findings:
     """Judge the feature files without the hidden answers.
@@ -175,7 +172,11 @@ def submission_findings(cells: Cells | None, grade: TableGrade, sample: Cells, m
 def submission_grades(grade: TableGrade, model: TableGrade | None, findings: Findings) -> Findings:
     """Judge a submission by the hidden answers."""
     normalised = -math.inf if grade.normalised is None else grade.normalised
-    found = {"submission.beats": Finding(normalised > BEATS, f"normalised {normalised:.2f}" if grade.valid else "")}
+    found = {
+        "submission.beats": Finding(normalised > BEATS, f"normalised {normalised:.2f}" if grade.valid else ""),
+        "submission.half": Finding(normalised >= HALF),
+        "submission.strong": Finding(normalised >= STRONG),
+    }
     follows = findings["submission.follows"]
     if follows.met is False and model is not None and model.normalised is not None:
         better = normalised >= model.normalised - NO_WORSE and normalised > BEATS

@@ -49,27 +49,49 @@ SUBMIT = (
     Rule("kept", 0.5, "left its colleagues' files usable", _WHOLE),
     *_BLAMELESS,
 )
-RULES: dict[str, tuple[Rule, ...]] = {"prepare": PREPARE, "fit": FIT, "submit": SUBMIT}
+DELIVER = (
+    _RAN,
+    Rule("submission.saved", 1, "saved submission.csv"),
+    Rule("submission.valid", 2.5, "it is valid"),
+    Rule("submission.own", 1.5, "it is not the sample submission"),
+    Rule("submission.varies", 0.5, "its predictions are not all the same"),
+    Rule("submission.beats", 1.5, "it is better than the trivial prediction", _TRUTH),
+    Rule("submission.half", 1.5, "it gets half-way to the reference model", _TRUTH),
+    Rule("submission.strong", 0.5, "it gets nearly as far as the reference model", _TRUTH),
+)
+PROPOSE = (
+    Rule("columns", 4, "named columns of the table", "the problem lists columns"),
+    Rule("model", 3, "named a kind of model"),
+    Rule("validation", 3, "said how to validate it"),
+)
+CHECK = (
+    Rule("spoke", 2, "said something"),
+    Rule("judged", 8, "accepted a good submission, or sent back a bad one"),
+)
+ROUTE = (
+    Rule("named", 2, "named a colleague"),
+    Rule("timed", 8, "called the colleague whose files are the next that are missing or broken"),
+)
+RULES: dict[str, tuple[Rule, ...]] = {
+    "prepare": PREPARE,
+    "fit": FIT,
+    "submit": SUBMIT,
+    "deliver": DELIVER,
+    "propose": PROPOSE,
+    "check": CHECK,
+    "route": ROUTE,
+}
 """The criteria of each duty."""
 
 BREAKING: dict[str, tuple[str, ...]] = {
-    "prepare": (),
     "fit": ("features.saved", "features.readable", "features.rows", "features.columns"),
-    "submit": (
-        "features.saved",
-        "features.readable",
-        "features.rows",
-        "features.columns",
-        "model.saved",
-        "model.predicts",
-    ),
 }
+BREAKING["submit"] = (*BREAKING["fit"], "model.saved", "model.predicts")
 """Checks without which a duty cannot be done: where one has failed before the role began, nothing that the role misses
 is held against it."""
 
 _SCORES = ("model.varies", "model.honest", "model.beats", "model.half", "model.strong")
 SPOILING: dict[str, dict[str, tuple[str, ...]]] = {
-    "prepare": {},
     "fit": dict.fromkeys(("features.target", "features.clean", "features.useful"), _SCORES),
     "submit": {
         **dict.fromkeys(
