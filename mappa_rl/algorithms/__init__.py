@@ -10,6 +10,7 @@ from mappa_rl.algorithms.dr_mas import DrMAS
 from mappa_rl.algorithms.errors import AlgorithmError, GroupSizeError
 from mappa_rl.algorithms.grpo import GRPO
 from mappa_rl.algorithms.lookup import algorithm_names, make_algorithm
+from mappa_rl.algorithms.ppo import PPO
 from mappa_rl.algorithms.reduction import Reduce, one_process, over_processes
 from mappa_rl.algorithms.reinforce_pp import ReinforcePP
 from mappa_rl.algorithms.reinforce_pp_baseline import ReinforcePPBaseline
@@ -17,6 +18,7 @@ from mappa_rl.algorithms.rloo import RLOO
 
 __all__ = [
     "GRPO",
+    "PPO",
     "RLOO",
     "Algorithm",
     "AlgorithmError",

@@ -92,6 +92,34 @@ def returns_to_go(rewards: Tensor, mask: Tensor, gamma: float = 1.0) -> Tensor:
     return torch.where(mask, result, 0.0).float()
 
 
+def gae(rewards: Tensor, values: Tensor, mask: Tensor, gamma: float, lam: float) -> Tensor:
+    """Return generalised advantages `A_t = sum_k (gamma lam)^k (r_{t+k} + gamma V_{t+k+1} - V_{t+k})`.
+
+    Sampled tokens only, as in `returns_to_go`; the value after a row's last token is 0 (arXiv 1506.02438, eq. 16).
+
+    Args:
+        rewards: `[rows, tokens]`, read where `mask`.
+        values: `[rows, tokens]` of the states before each token, read where `mask`.
+        mask: `[rows, tokens]` bool.
+        gamma: Discount per sampled token, 0 to 1.
+        lam: Weight of later errors, 0 to 1.
+
+    Returns:
+        `[rows, tokens]` float32 on the CPU, 0 where not `mask`.
+    """
+    mask = mask.cpu()
+    clean = torch.where(mask, rewards.detach().cpu().double(), 0.0)
+    value = torch.where(mask, values.detach().cpu().double(), 0.0)
+    result = torch.zeros_like(clean)
+    running, following = torch.zeros(len(clean), dtype=torch.float64), torch.zeros(len(clean), dtype=torch.float64)
+    for t in reversed(range(clean.shape[1])):
+        error = clean[:, t] + gamma * following - value[:, t]
+        running = torch.where(mask[:, t], error + gamma * lam * running, running)
+        following = torch.where(mask[:, t], value[:, t], following)
+        result[:, t] = running
+    return torch.where(mask, result, 0.0).float()
+
+
 def normalise(values: Tensor, mask: Tensor, keys: Sequence[Hashable], reduce: Reduce = one_process) -> Tensor:
     """Subtract the mean and divide by the standard deviation of the masked tokens that share a key.
 

@@ -27,7 +27,7 @@ class GRPO(Algorithm):
 
     kl: KL = "k3_loss"
     """Where the KL penalty against the reference goes."""
-    scope: GroupScope = "group_agent_call"
+    norm_scope: GroupScope = "group_agent_call"
     """Rows that are compared; by default an agent's n-th actions on the same task."""
     scale_by_std: bool = Field(default=True, strict=True)
     """Divide by the standard deviation; False is Dr. GRPO."""
@@ -38,7 +38,7 @@ class GRPO(Algorithm):
         """Return standardised rewards, the same for all tokens of an action."""
         check_groups(batch.rows, batch.reduce, algorithm="GRPO")
         rewards = self.row_rewards(batch)
-        keys = scope_keys(batch.rows, self.scope)
+        keys = scope_keys(batch.rows, self.norm_scope)
         peers = moments(rewards, batch.mask.any(1), keys, batch.reduce)
         centred = rewards.double() - peers.mean
         scaled = centred / (peers.std + self.epsilon) if self.scale_by_std else centred

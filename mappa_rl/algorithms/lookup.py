@@ -11,6 +11,7 @@ from envs_registry.errors import ConfigError, EntryPointError, did_you_mean
 from mappa_rl.algorithms.base import Algorithm
 from mappa_rl.algorithms.dr_mas import DrMAS
 from mappa_rl.algorithms.grpo import GRPO
+from mappa_rl.algorithms.ppo import PPO
 from mappa_rl.algorithms.reinforce_pp import ReinforcePP
 from mappa_rl.algorithms.reinforce_pp_baseline import ReinforcePPBaseline
 from mappa_rl.algorithms.rloo import RLOO
@@ -23,6 +24,7 @@ _BUILT_IN: dict[str, type[Algorithm]] = {
     "grpo": GRPO,
     "rloo": RLOO,
     "dr_mas": DrMAS,
+    "ppo": PPO,
 }
 
 

@@ -22,7 +22,7 @@ class ReinforcePP(Algorithm):
     other actions do not enter G: each action is judged in context, on its own.
     """
 
-    scope: Scope | None = "agent"
+    norm_scope: Scope | None = "agent"
     """Rows that are normalised together; null: no normalisation."""
     gamma: float = Field(default=1.0, ge=0, le=1, strict=True)
     """Discount per token within the action."""
@@ -31,6 +31,6 @@ class ReinforcePP(Algorithm):
         """Return normalised returns-to-go."""
         rewards = token_rewards(batch.rewards, batch.mask, self.token_penalty(batch))
         returns = returns_to_go(rewards, batch.mask, self.gamma)
-        if self.scope is not None:
-            returns = normalise(returns, batch.mask, scope_keys(batch.rows, self.scope), batch.reduce)
+        if self.norm_scope is not None:
+            returns = normalise(returns, batch.mask, scope_keys(batch.rows, self.norm_scope), batch.reduce)
         return self.finish(returns, batch)

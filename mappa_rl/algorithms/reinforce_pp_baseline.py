@@ -26,16 +26,16 @@ class ReinforcePPBaseline(Algorithm):
     """Where the KL penalty against the reference goes."""
     kl_coef: float = Field(default=1e-3, ge=0, strict=True)
     """Weight of the KL penalty (beta)."""
-    baseline: GroupScope = "group_agent_call"
+    baseline_scope: GroupScope = "group_agent_call"
     """Rows whose mean is subtracted."""
-    scope: Scope = "agent"
+    norm_scope: Scope = "agent"
     """Rows that are normalised together."""
 
     def advantages(self, batch: TokenBatch) -> Tensor:
         """Return normalised centred rewards."""
         check_groups(batch.rows, batch.reduce, algorithm="REINFORCE++-baseline")
         rewards = self.row_rewards(batch)
-        peers = moments(rewards, batch.mask.any(1), scope_keys(batch.rows, self.baseline), batch.reduce)
+        peers = moments(rewards, batch.mask.any(1), scope_keys(batch.rows, self.baseline_scope), batch.reduce)
         centred = spread(rewards.double() - peers.mean, batch.mask)
-        keys = scope_keys(batch.rows, self.scope)
+        keys = scope_keys(batch.rows, self.norm_scope)
         return self.finish(normalise(centred, batch.mask, keys, batch.reduce), batch)

@@ -21,13 +21,13 @@ class RLOO(Algorithm):
     normalisation. A lone sample (its peers failed or were cut off) has the advantage 0.
     """
 
-    scope: GroupScope = "group_agent_call"
+    baseline_scope: GroupScope = "group_agent_call"
     """Rows that are compared; by default an agent's n-th actions on the same task."""
 
     def advantages(self, batch: TokenBatch) -> Tensor:
         """Return rewards minus leave-one-out baselines, the same for all tokens of an action."""
         check_groups(batch.rows, batch.reduce, algorithm="RLOO")
         rewards, include = self.row_rewards(batch), batch.mask.any(1)
-        keys = scope_keys(batch.rows, self.scope)
+        keys = scope_keys(batch.rows, self.baseline_scope)
         baseline, some = others_mean(rewards, include, batch.rows, keys, batch.reduce)
         return self.finish(spread((rewards.double() - baseline) * some, batch.mask), batch)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mappa_rl.algorithms import GRPO, RLOO, Algorithm, DrMAS, ReinforcePP, ReinforcePPBaseline, TokenBatch
+from mappa_rl.algorithms.losses import KL
 from mappa_rl.rollout.row import Row
 
+KLS: list[KL] = ["none", "k1_reward", "k2_loss", "k3_loss"]
 ALGORITHMS: list[type[Algorithm]] = [ReinforcePP, ReinforcePPBaseline, GRPO, RLOO, DrMAS]
 
 _ROW = Row(

@@ -56,7 +56,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 def test_built_in_algorithms_are_made_by_name_with_their_settings() -> None:
     assert make_algorithm("reinforce_pp", kl_coef=0.5) == ReinforcePP(kl_coef=0.5)
     assert make_algorithm("grpo", scale_by_std=False) == GRPO(scale_by_std=False)
-    for name in ("reinforce_pp", "reinforce_pp_baseline", "grpo", "rloo", "dr_mas"):
+    for name in ("reinforce_pp", "reinforce_pp_baseline", "grpo", "rloo", "dr_mas", "ppo"):
         assert name in algorithm_names() and make_algorithm(name)
 
 

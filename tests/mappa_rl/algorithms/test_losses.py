@@ -88,7 +88,7 @@ def toy_gradient(kl: KL, beta: float) -> list[float]:
     ]
     reference = torch.tensor([reference_logprobs(text) for text in texts])
     batch = TokenBatch.from_rows(rows, ref_logprobs=reference)
-    algorithm = ReinforcePP(kl=kl, kl_coef=beta, scope=None)
+    algorithm = ReinforcePP(kl=kl, kl_coef=beta, norm_scope=None)
     current = torch.stack([step_logprobs(theta, text) for text in texts])
     output = algorithm.loss(current, batch, algorithm.advantages(batch), total_tokens=batch.total_tokens())
     output.loss.backward()
