@@ -14,6 +14,7 @@ from mappa_envs.topologies.debate import debate
 from mappa_envs.topologies.domain import Domain
 from mappa_envs.topologies.maths import MATHS
 from mappa_envs.topologies.mixture import mixture
+from mappa_envs.topologies.pipeline import tables
 from mappa_envs.topologies.prover_verifier import prover_verifier
 from mappa_envs.topologies.solo import solo
 from mappa_envs.topologies.star import star
@@ -39,6 +40,22 @@ _plans: dict[str, Plan] = {
     "prover_verifier": prover_verifier,
     "star": star,
 }
+
+
+DOMAINS = {domain.name: domain for domain in (MATHS, tables())}
+
+
+def get_domain(name: str) -> Domain:
+    """Return a domain by name.
+
+    Raises:
+        ConfigError: If there is none of that name.
+    """
+    if name not in DOMAINS:
+        raise ConfigError(
+            f"unknown domain {name!r}", expected=f"one of {', '.join(DOMAINS)}", fix=did_you_mean(name, DOMAINS)
+        )
+    return DOMAINS[name]
 
 
 def register_topology(name: str, plan: Plan) -> None:
