@@ -17,7 +17,7 @@ def plot_cells(path: Path, cells: Sequence[CellSummary]) -> None:
 
     Args:
         path: Where to write.
-        cells: What to draw. Cells without tokens (scripted policies) are in the first picture only.
+        cells: What to draw. Scripted ones, which have no tokens, are in the first picture only.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -64,21 +64,14 @@ def _success(axis: Any, cells: Sequence[CellSummary], styles: dict[Cell, dict[st
 
 
 def _tokens(axis: Any, cells: Sequence[CellSummary], styles: dict[Cell, dict[str, str]]) -> None:
-    front = pareto_front(cells)
-    for cell in cells:
-        if cell.cost.tokens > 0:
-            axis.errorbar(
-                cell.cost.tokens,
-                100 * cell.success.mean,
-                yerr=_bars(cell),
-                capsize=3,
-                label=_label(cell.cell),
-                **styles[cell.cell],
-            )
+    front, played = pareto_front(cells), [cell for cell in cells if not cell.scripted]
+    for cell in played:
+        at = cell.cost.tokens, 100 * cell.success.mean
+        axis.errorbar(*at, yerr=_bars(cell), capsize=3, label=_label(cell.cell), **styles[cell.cell])
     if front:
         axis.step(
-            [cell.cost.tokens for cell in front],
-            [100 * cell.success.mean for cell in front],
+            [*(cell.cost.tokens for cell in front), max(cell.cost.tokens for cell in played)],
+            [100 * cell.success.mean for cell in (*front, front[-1])],
             where="post",
             color="0.5",
             linestyle="--",

@@ -20,6 +20,8 @@ class CellSummary:
     """A cell over its seeds."""
 
     cell: Cell
+    scripted: bool
+    """Whether it was played by a policy that knows the answers."""
     tasks_sha256: str
     success: Interval
     """Mean over tasks of the share of successful episodes, all seeds together. The interval is over tasks, for these
@@ -47,6 +49,7 @@ class CellSummary:
         known = [value for value in seconds if value is not None]
         return cls(
             cell=results[0].run.cell,
+            scripted=results[0].run.play == "scripted",
             tasks_sha256=results[0].run.tasks_sha256,
             success=mean_interval([wins / episodes for wins, episodes in by_task.values()]),
             by_seed={str(r.run.config.seed): r.evaluation.success.mean for r in results},
@@ -122,9 +125,12 @@ def difference(first: Cell, second: Cell) -> _Labels | None:
 
 
 def contrasts(cells: Sequence[CellSummary]) -> list[Contrast]:
-    """Compare all pairs of cells that differ in one thing only, the more successful one first."""
+    """Compare all pairs of cells that differ in one thing only, the more successful one first.
+
+    Scripted cells are left out: they know the answers, and each more comparison makes the others less sure.
+    """
     made: list[tuple[_Labels, PairedComparison]] = []
-    for pair in combinations(cells, 2):
+    for pair in combinations([cell for cell in cells if not cell.scripted], 2):
         first, second = sorted(pair, key=lambda cell: -cell.success.mean)
         if labels := difference(first.cell, second.cell):
             made.append((labels, _paired(first, second)))
@@ -154,11 +160,11 @@ def against(new: Sequence[CellSummary], old: Sequence[CellSummary]) -> tuple[lis
 def pareto_front(cells: Iterable[CellSummary]) -> list[CellSummary]:
     """Return the cells that no other one beats: as successful with fewer tokens, or more so with as many.
 
-    Cells without tokens (scripted policies) take no part. The front is ordered by tokens.
+    Scripted cells take no part. The front is ordered by tokens.
     """
     front: list[CellSummary] = []
     for cell in sorted(cells, key=lambda c: (c.cost.tokens, -c.success.mean)):
-        if cell.cost.tokens > 0 and (not front or cell.success.mean > front[-1].success.mean):
+        if not cell.scripted and (not front or cell.success.mean > front[-1].success.mean):
             front.append(cell)
     return front
 

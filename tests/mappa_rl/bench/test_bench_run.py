@@ -60,7 +60,7 @@ def test_a_benchmark_plays_all_cells_on_the_same_tasks_and_reports(done: tuple[P
     assert cells["base"].cost.prompt_tokens > cells["base"].cost.response_tokens > 0
     assert cells["trained"].train_seconds is not None
     assert cells["base"].train_seconds is None
-    assert {c.what for c in report.contrasts} == {"policy"}
+    assert [(c.what, {c.first, c.second}) for c in report.contrasts] == [("policy", {"base", "trained / reinforce_pp"})]
     assert {"bench.json", "table.md", "success.png", "runs"} == {path.name for path in out.iterdir()}
     assert read_cells(out / "bench.json") == list(report.cells)
     assert "| oracle " in (out / "table.md").read_text()

@@ -27,6 +27,7 @@ def cell(
     shares = [w / episodes for w in wins]
     return CellSummary(
         cell=name,
+        scripted=name.policy == "oracle",
         tasks_sha256=tasks,
         success=mean_interval(shares),
         by_seed={"0": sum(shares) / len(shares)},
@@ -83,6 +84,7 @@ def test_contrasts_put_the_better_cell_first_and_adjust_for_their_number() -> No
         cell(BASE, [0] * 8),
         cell(replace(BASE, topology="debate"), [1] * 8),
         cell(replace(BASE, topology="solo"), [1, 0, 0, 0, 0, 0, 0, 0]),
+        cell(replace(BASE, policy="oracle"), [1] * 8),
     ]
     by_pair = {(c.first, c.second): c for c in contrasts(cells)}
     assert set(by_pair) == {("debate", "chain"), ("solo", "chain"), ("debate", "solo")}
@@ -107,8 +109,9 @@ def test_an_older_benchmark_is_compared_cell_by_cell() -> None:
 
 
 def test_the_front_holds_what_no_cell_beats() -> None:
-    points = {"a": (0, 10), "b": (2, 50), "c": (1, 60), "d": (3, 90), "dear": (3, 95), "tie": (2, 50), "oracle": (4, 0)}
+    points = {"a": (0, 10), "b": (2, 50), "c": (1, 60), "d": (3, 90), "dear": (3, 95), "tie": (2, 50)}
     cells = [cell(replace(BASE, topology=n), [1] * w + [0] * (4 - w), tokens) for n, (w, tokens) in points.items()]
+    cells.append(cell(replace(BASE, policy="oracle"), [1] * 4, 0))
     assert [c.cell.topology for c in pareto_front(cells)] == ["a", "b", "d"]
     assert pareto_front([]) == []
 
