@@ -10,8 +10,9 @@ from typing import Any
 from mappa_envs.judges.coach.markers import SCORE_HEAD, SCORE_KEY, THINK_TAG
 from mappa_envs.transcript import MAX_SCORE, MIN_SCORE
 
+_NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,12})?")
 _VALUE = re.compile(
-    r"[ \t*_`\[(]*(?P<number>-?[0-9]{1,9}(?:\.[0-9]{1,12})?)[ \t*_`\])]*"
+    rf"[ \t*_`\[(]*(?P<number>{_NUMBER.pattern})[ \t*_`\])]*"
     r"(?:(?:/|out[ \t]+of)[ \t]*(?P<scale>[0-9]{1,9}(?:\.0{1,12})?)[ \t*_`\])]*)?\.?[ \t*_`]*"
 )
 _LONGEST_VALUE = 100
@@ -99,8 +100,8 @@ def _from_line(text: str) -> Reading:
 
 
 def _checked(value: object, reason: str) -> Reading:
-    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,12})?", value.strip()):
-        value = float(value)
+    if isinstance(value, str) and (number := _NUMBER.fullmatch(value.strip(" "))):
+        value = float(number.group())
     if isinstance(value, bool) or not isinstance(value, int | float):
         return Reading(None, f"the reply's score is {json.dumps(value, default=str)[:80]}, not a number")
     if not MIN_SCORE <= value <= MAX_SCORE:
