@@ -30,8 +30,8 @@ class BenchConfig(Config):
 
     environments: dict[str, str | EnvConfig] | tuple[str, ...] = ("Mappa/MathChat-v0",)
     """Registered ids, or id and keyword arguments."""
-    topologies: dict[str, str | dict[str, Any]] | tuple[str, ...] = ("chain",)
-    """What the environment takes as `topology`: names, names with parameters, or `module:NAME`."""
+    topologies: dict[str, str | dict[str, Any] | None] | tuple[str, ...] = Field(default={"own": None})
+    """What the environment takes as `topology`: names, names with parameters, or `module:NAME`; null: its default."""
     policies: dict[str, PlayerConfig] = Field(default={"model": PlayerConfig()}, min_length=1)
     """Who plays."""
     algorithms: dict[str, str | AlgorithmConfig] | tuple[str, ...] = ("reinforce_pp",)

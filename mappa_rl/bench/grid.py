@@ -76,7 +76,8 @@ def runs_of(bench: BenchConfig) -> list[BenchRun]:
         environments.items(), topologies.items(), bench.policies.items()
     ):
         base = _player_settings(bench.settings, p, player)
-        env_config = EnvConfig(id=environment.id, kwargs={**environment.kwargs, "topology": topology})
+        chosen = {} if topology is None else {"topology": topology}
+        env_config = EnvConfig(id=environment.id, kwargs={**environment.kwargs, **chosen})
         config = base.model_copy(update={"env": env_config})
         env = make_env(config, "eval")
         if bench.max_tokens_per_episode is not None:
@@ -84,9 +85,9 @@ def runs_of(bench: BenchConfig) -> list[BenchRun]:
         digest = _tasks(config, env)
         for a, algorithm in algorithms.items() if player.train else [(None, config.algorithm)]:
             for seed in bench.seeds:
-                chosen = config.model_copy(update={"algorithm": algorithm, "seed": seed})
+                seeded = config.model_copy(update={"algorithm": algorithm, "seed": seed})
                 cell = Cell(e, t, p, a)
-                runs.append(BenchRun(cell, chosen, player.play, player.train, digest, repr(env.topology)))
+                runs.append(BenchRun(cell, seeded, player.play, player.train, digest, repr(env.topology)))
     _check_tasks(runs)
     return runs
 

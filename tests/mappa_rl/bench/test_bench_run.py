@@ -107,13 +107,13 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     assert "FAILED: no such model folder" in result.output
     assert "oracle, seed 0: success 100.0 %" in result.output
     data = json.loads((tmp_path / "out" / "bench.json").read_text())
-    assert [name.split("-seed0-")[0] for name in data["failed"]] == ["Mappa-MathChat-v0-chain-gone"]
+    assert [name.split("-seed0-")[0] for name in data["failed"]] == ["Mappa-MathChat-v0-own-gone"]
     against = CliRunner().invoke(
         app,
         ["bench", str(file), f"out={tmp_path / 'out'}", "--against", str(tmp_path / "out" / "bench.json")],
         catch_exceptions=False,
     )
-    assert "| benchmark | Mappa/MathChat-v0 / chain / oracle | new " in against.output
+    assert "| benchmark | Mappa/MathChat-v0 / own / oracle | new " in against.output
 
 
 def test_a_token_budget_bounds_every_episode(tmp_path: Path) -> None:
