@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mappa_envs.errors import BudgetError
+from mappa_envs.tasks.math.contamination import ContaminationReport
 from mappa_rl.algorithms import Algorithm, make_algorithm
 from mappa_rl.checkpoint import checkpoint_folder, load_newest, prune_checkpoints, save_checkpoint
 from mappa_rl.config import TrainConfig
@@ -73,9 +74,10 @@ class Trainer:
         # Cheap things first: a misspelt setting must not wait for a large model to load.
         self.algorithm: Algorithm = make_algorithm(config.algorithm.name, **config.algorithm.kwargs)
         self.envs = {"train": make_env(config, "train")}
+        contamination = None
         if config.eval.tasks:
             self.envs["eval"] = make_env(config, "eval")
-            self._check_contamination()
+            contamination = self._check_contamination()
         self.team = make_team(config, self.envs["train"].possible_agents, value_heads=self.algorithm.needs_values)
         self.learner = Learner(config, self.team, self.algorithm, self.processes, run_dir)
         self.step = 0
@@ -83,6 +85,10 @@ class Trainer:
         self.evaluations: dict[int, Evaluation] = {}
         """By the number of training steps before them."""
         self._saved = 0
+        # Settings that nothing could be made of leave the folder empty, so that it can be used for better ones.
+        self.processes.on_first(lambda: self.folder.write_settings(config))
+        if contamination is not None:
+            self.processes.on_first(lambda: self.folder.write_json("contamination.json", asdict(contamination)))
         self._metrics: MetricsWriter | None = None
         if resume:
             self._resume()
@@ -224,7 +230,7 @@ class Trainer:
         write_folder(self.run_dir / "adapters", self.team.save)
         self.folder.write_json("summary.json", result.to_json())
 
-    def _check_contamination(self) -> None:
+    def _check_contamination(self) -> ContaminationReport | None:
         config = self.config
         report = refuse_contamination(
             self.envs["train"].tasks,
@@ -234,8 +240,8 @@ class Trainer:
             mode=config.eval.contamination,
         )
         if report is not None:
-            self.processes.on_first(lambda: self.folder.write_json("contamination.json", asdict(report)))
             self.report("contamination", {"report": report})
+        return report
 
     def _collector(self, split: str) -> Collector:
         """Return a collector whose environments share one judge: its memory and its limits are the run's."""

@@ -31,7 +31,7 @@ class RunFolder:
         self.path = path
 
     def start(self, config: TrainConfig, *, resume: bool) -> None:
-        """Make the folder, or check that the run in it is this one, and write the settings.
+        """Make the folder, or check that the run in it is this one.
 
         A run that was stopped before it wrote anything, or before its first checkpoint, starts anew in its folder.
 
@@ -56,7 +56,11 @@ class RunFolder:
                 )
             if settings.is_file():
                 _check_settings(config, load_config(TrainConfig, settings), self.path)
-        write_text(settings, dump_config(config))
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def write_settings(self, config: TrainConfig) -> None:
+        """Write `config.yaml`, which says that there is a run in the folder."""
+        write_text(self.path / "config.yaml", dump_config(config))
 
     def cut_back(self, step: int) -> dict[int, Evaluation]:
         """Delete what was written after a step and return the evaluations up to it.
