@@ -60,9 +60,9 @@ def make_env():
 for seed in range(int(sys.argv[1]) if len(sys.argv) > 1 else 3):
     envs = make_vec_env(make_env, n_envs=8, seed=seed)
     model = PPO("MlpPolicy", envs, n_steps=32, batch_size=64, learning_rate=2e-3, ent_coef=0.01, gamma=1.0, seed=seed)
-    before, _ = evaluate_policy(model, envs, n_eval_episodes=64)
+    before, _ = evaluate_policy(model, envs, n_eval_episodes=128, deterministic=False)
     model.learn(STEPS)
-    after, _ = evaluate_policy(model, envs, n_eval_episodes=64)
+    after, _ = evaluate_policy(model, envs, n_eval_episodes=128, deterministic=False)
     print(f"seed {seed}: mean return {before:.2f} before, {after:.2f} after", flush=True)
     if after - before < MARGIN:
         sys.exit(f"seed {seed}: the return rose by less than {MARGIN}")
