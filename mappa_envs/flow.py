@@ -115,8 +115,11 @@ def parts(flow: Flow) -> Iterator[Flow]:
 
 
 def picked(action: str, names: Sequence[str]) -> str | None:
-    """Return the last of `names` that an action names as a whole word outside `<think>`, in any case; None if none."""
-    found = re.findall(rf"\b(?:{'|'.join(map(re.escape, names))})\b", visible_text(action), re.IGNORECASE)
+    """Return the last of `names` that an action names outside `<think>`, or None.
+
+    A name counts as a whole word in any case, also with a seat (`coder_0`).
+    """
+    found = re.findall(rf"\b({'|'.join(map(re.escape, names))})(?:_\d+)?\b", visible_text(action), re.IGNORECASE)
     return found[-1].lower() if found else None
 
 
