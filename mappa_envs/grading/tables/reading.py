@@ -27,8 +27,8 @@ class Rows:
 def read_rows(data: bytes, id_column: str, columns: Sequence[str], max_rows: int) -> Rows:
     """Read a comma-separated file with a header; column order is free.
 
-    Quoted cells hold no line breaks, lines have a bounded length, and reading stops for good after `max_rows` rows:
-    a longer file is a fault, never a shorter file.
+    Quoted cells hold no line breaks, lines have a bounded length, and reading stops for good after `max_rows` lines
+    below the header, blank ones too: a longer file is a fault, never a shorter file.
 
     Args:
         data: UTF-8, with LF, CR or CRLF.
@@ -45,7 +45,7 @@ def read_rows(data: bytes, id_column: str, columns: Sequence[str], max_rows: int
     except UnicodeDecodeError as error:
         what = "UTF-16" if data.startswith(_UTF16_BOMS) else f"byte {data[error.start]:#04x} at {error.start}"
         return Rows(faults=(*notes, Fault("encoding", f"the file is not UTF-8: {what}")))
-    lines = _Lines(text, (len(columns) + 1) * _CELL_CHARS + 1024)
+    lines = _Lines(text, max_rows + 1, (len(columns) + 1) * _CELL_CHARS + 1024)
     # strict: an unclosed quote is an error, not a cell with the rest of the file.
     reader = csv.reader(lines, strict=True)
     try:
@@ -59,12 +59,12 @@ def read_rows(data: bytes, id_column: str, columns: Sequence[str], max_rows: int
         while (row := _next_row(reader, lines)) is not None:
             if len(row) != len(header):
                 raise csv.Error(f"{len(row)} cells under {len(header)} columns")
-            if len(ids) == max_rows:
-                fault = Fault("too_many_rows", f"more than {max_rows} rows; none was graded", max_rows + 1)
-                return Rows(faults=(*notes, fault))
             first, *rest = (row[place].strip() for place in places)
             ids.append(first)
             cells.append(tuple(rest))
+    except _TooManyLines:
+        fault = Fault("too_many_rows", f"more than {max_rows} rows; none was graded", max_rows + 1)
+        return Rows(faults=(*notes, fault))
     except csv.Error as error:
         return Rows(faults=(*notes, Fault("malformed", f"line {lines.number}: {error}")))
     if not ids:
@@ -72,11 +72,16 @@ def read_rows(data: bytes, id_column: str, columns: Sequence[str], max_rows: int
     return Rows(tuple(ids), tuple(cells), tuple(notes))
 
 
-class _Lines:
-    """Lines of a text for `csv.reader`; refuses long lines and rows of several lines."""
+class _TooManyLines(Exception):
+    """The text has more lines than are read."""
 
-    def __init__(self, text: str, max_chars: int) -> None:
+
+class _Lines:
+    """Lines of a text for `csv.reader`; refuses long lines, rows of several lines and too many lines."""
+
+    def __init__(self, text: str, max_lines: int, max_chars: int) -> None:
         self._stream = io.StringIO(text, newline=None)
+        self._max_lines = max_lines
         self._max_chars = max_chars
         self._fresh = True
         self.number = 0
@@ -95,6 +100,8 @@ class _Lines:
             raise StopIteration
         self.number += 1
         self._fresh = False
+        if self.number > self._max_lines:
+            raise _TooManyLines
         if len(line) > self._max_chars:
             raise csv.Error(f"a line of more than {self._max_chars} characters")
         return line
