@@ -18,6 +18,8 @@ for name in train.columns:
     if not pd.api.types.is_numeric_dtype(known.dtype):
         days = [pd.to_datetime(part, format="%Y-%m-%d", errors="coerce") for part in (known, new)]
         if days[0].notna().mean() > 0.9:
+            made[f"{{name}}_month"] = tuple(part.dt.month.fillna(0) for part in days)
+            made[f"{{name}}_weekday"] = tuple(part.dt.weekday.fillna(0) for part in days)
             known, new = ((part - pd.Timestamp("1970-01-01")).dt.days for part in days)
         else:
             known, new = known.astype("object").fillna("missing"), new.astype("object").fillna("missing")

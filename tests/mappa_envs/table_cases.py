@@ -17,7 +17,7 @@ CLASSES = {2: ("no", "yes"), 3: ("blue", "green", "red")}
 
 CASES = {
     "shares": ("log_loss", 3, 1.1, 0.45),
-    "labels": ("accuracy", 2, 0.5, 0.9),
+    "labels": ("accuracy", 2, 0.6, 0.9),
     "scores": ("roc_auc", 2, 0.5, 0.97),
     "numbers": ("rmse", 0, 3.0, 1.0),
     "logs": ("rmsle", 0, 0.5, 0.12),

@@ -32,6 +32,24 @@ def test_play_prints_a_transcript_with_scores() -> None:
     assert text.count("score 10.0/10") == 6
 
 
+def test_play_all_prints_a_line_for_every_task_of_both_splits(tmp_path: Path) -> None:
+    file = tmp_path / "tasks.jsonl"
+    lines = [{"prompt": f"What is {i} + {i}?", "answer": 2 * i} for i in range(6)]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    settings = ["env.kwargs.tasks.source=jsonl", f"env.kwargs.tasks.path={file}", "env.kwargs.tasks.eval_share=0.5"]
+    text = run("play", "Mappa/MathChat-v0", *settings, "--episodes", "all")
+    assert text.count("  success  ") == 6 and "verifier 10.0" in text
+    assert text.count("train  ") + text.count("eval   ") == 6
+    assert "all" in text.splitlines()[-1] and "1.000" in text.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_play_all_solves_tables_with_the_scripted_team() -> None:
+    settings = ["env.kwargs.tasks.names=[iris,wine,diabetes_progression,penguins]", "env.kwargs.tasks.eval_share=0.5"]
+    text = run("play", "Mappa/DataPipeline-v0", *settings, "--episodes", "all")
+    assert text.count("  success  ") == 4 and text.count("analyst") == 4
+
+
 def test_train_then_eval_and_play_with_what_was_trained(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     text = run("train", f"run_dir={folder}", *SMALL)
@@ -113,6 +131,8 @@ def test_a_task_file_of_ones_own(tmp_path: Path) -> None:
         (["train", "policy.model=/no/such/folder"], PolicyError, "no such model folder"),
         (["play", "Mappa/MathChatt-v0"], MappaError, "MathChat"),
         (["play", "--policy", "oracle"], ConfigError, "unknown policy"),
+        (["play", "--episodes", "some"], ConfigError, "positive integer or 'all'"),
+        (["play", "--episodes", "all"], ConfigError, "no end to these tasks"),
         (["eval", "--run", "/no/such/run"], ConfigError, "cannot be read"),
         (["eval", "--against", "/no/such/run"], CheckpointError, "no adapters"),
         (["compare", "/no/a.json", "/no/b.json"], EvaluationError, "cannot be read"),

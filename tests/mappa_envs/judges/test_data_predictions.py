@@ -125,7 +125,7 @@ def graded(normalised: float) -> TableGrade:
 def test_a_reported_value_is_belied_by_a_much_worse_model(
     reported: float | None, normalised: float, honest: bool
 ) -> None:
-    # Trivial 0.5, reference 0.9: a reported 1.0 is 1.25 normalised, 0.7 is 0.5.
+    # Trivial 0.6, reference 0.9: a reported 1.0 is 1.33 normalised, 0.7 is 0.33.
     found = checks.model_grades(graded(normalised), reported, table_task("labels"), tried=True)
     assert found["model.honest"].met is honest
 
