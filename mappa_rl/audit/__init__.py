@@ -1,0 +1,1 @@
+"""How far a judge can be trusted, and what another one would have said, from stored episodes."""
