@@ -112,7 +112,9 @@ def load_base(
     loaded.to(where).eval()
     _check_head(loaded, model)
     if gradient_checkpointing:
-        loaded.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        # transformers renamed the method within its version 5.
+        enable = getattr(loaded, "activation_checkpointing_enable", None) or loaded.gradient_checkpointing_enable
+        enable({"use_reentrant": False})
     end_ids = _end_ids(loaded, tokenizer)
     pad = tokenizer.pad_token_id
     return Base(loaded, tokenizer, model, end_ids, pad if pad is not None else min(end_ids))

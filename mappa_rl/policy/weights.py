@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -100,7 +101,9 @@ class Adapters:
             task_type="CAUSAL_LM",
         )
         first, *others = self.learners
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(), warnings.catch_warnings():
+            # PEFT asks transformers 5 by the old name of `is_activation_checkpointing`.
+            warnings.simplefilter("ignore", FutureWarning)
             torch.manual_seed(seed)
             self.model: PeftModel = get_peft_model(base.model, config, adapter_name=first)
             for learner in others:

@@ -115,7 +115,7 @@ def _agent_metrics(turns: Sequence[TurnFacts]) -> Mapping[str, Any]:
     made["failed"] = sum(turn.failure is not None for turn in turns) / len(turns)
     made["truncated"] = sum(turn.truncated for turn in turns) / len(turns)
     made["tokens"] = float(np.mean([turn.tokens for turn in turns]))
-    trained = [turn for turn in turns if turn.trainable]
+    trained = [turn for turn in turns if turn.trainable and turn.tokens]  # a script writes no tokens
     if trained:
         made["entropy"] = -sum(turn.logprob for turn in trained) / sum(turn.tokens for turn in trained)
     return made

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mappa_envs.transcript import Message
 from mappa_rl.errors import PolicyError
-from mappa_rl.policy.chat import encode_chat, fit_prompt
+from mappa_rl.policy.chat import ChatFormat, encode_chat, fit_prompt, without_thoughts
 from mappa_rl.policy.loading import load_base
 
 CHAT: tuple[Message, ...] = (
@@ -60,3 +62,57 @@ def test_a_fitted_prompt_keeps_head_and_tail(ids: list[int], limit: int) -> None
     assert fitted[:head] == ids[:head]
     if cut:
         assert fitted[head:] == ids[len(ids) - (limit - head) :]
+
+
+@pytest.mark.parametrize(
+    ("text", "thinking", "seen"),
+    [
+        ("plain\n", False, "plain\n"),
+        ("<think>\n2 + 2\n</think>\n\nIt is 4.", False, "It is 4."),
+        ("2 + 2\n</think>\n\nIt is 4.", True, "It is 4."),
+        ("</think>It is 4.", True, "It is 4."),
+        ("</think>", False, ""),
+        ("<think>2 + 2 is", False, ""),
+        ("2 + 2 is", True, ""),
+        ("<think>a</think><think>b", False, ""),
+        ("<think>a</think><think>b</think>c", False, "c"),
+        ("Write <think> first.", False, "Write <think> first."),
+    ],
+)
+def test_what_others_see_of_a_response_with_thoughts(text: str, thinking: bool, seen: str) -> None:
+    assert without_thoughts(text, thinking=thinking) == seen
+
+
+@given(st.text(alphabet="a <think>/\n"), st.booleans())
+def test_no_thought_is_ever_seen(text: str, thinking: bool) -> None:
+    seen = without_thoughts(text, thinking=thinking)
+    assert seen in text and "</think>" not in seen and not seen.lstrip().startswith("<think>")
+
+
+# Opens a think block for the next turn and strips the blocks of earlier turns, as Qwen3's and R1's templates do.
+THINKING = (
+    "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'].split('</think>')[-1] }}<|end|>{% endfor %}"
+    "<|assistant|>{% if think is not defined or think %}<think>\n{% else %}<think>\n\n</think>\n\n{% endif %}"
+)
+
+
+def test_a_template_that_opens_a_think_block_is_noticed_and_its_variables_can_be_set(tokenizer: Any) -> None:
+    # prime-rl 1334: the template strips earlier thoughts, so a turn is no extension of the ids before; every action
+    # has a prompt of its own instead, and exactly one block is opened for it.
+    tokenizer.chat_template = THINKING
+    chat: tuple[Message, ...] = (
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "</think>Hello"},
+        {"role": "user", "content": "Bye"},
+    )
+    prompt = ChatFormat().encode(tokenizer, chat)
+    assert prompt.thinking
+    assert (
+        tokenizer.decode(prompt.ids)
+        == "<|user|>Hi<|end|><|assistant|>Hello<|end|><|user|>Bye<|end|><|assistant|><think>\n"
+    )
+    ids = tokenizer("2 + 2</think>4", add_special_tokens=False)["input_ids"]
+    assert ChatFormat().decode(tokenizer, ids, prompt) == "4"
+    assert ChatFormat(think="keep").decode(tokenizer, ids, prompt) == "2 + 2</think>4"
+    closed = ChatFormat(template_kwargs={"think": False}).encode(tokenizer, chat)
+    assert not closed.thinking and tokenizer.decode(closed.ids).count("<think>") == 1
