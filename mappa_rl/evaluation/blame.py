@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,8 +50,8 @@ def blame_cases(
     faults: Sequence[str] = tuple(SABOTAGES),
     quick: bool = True,
     concurrency: int = 2,
-) -> list[Case]:
-    """Play every fault on every task, and the honest team.
+) -> Iterator[Case]:
+    """Play the honest team and every fault on every task, and yield the cases as they come.
 
     Args:
         make_env: Makes an environment on `tasks`, with the judge to examine.
@@ -76,11 +76,9 @@ def blame_cases(
         return [role_scores(episode.transcript) for episode in episodes if episode.transcript is not None]
 
     clean = play(None)
-    return [
-        Case(fault, SABOTAGES[fault].role, task.id, honest, scores)
-        for fault in faults
-        for task, honest, scores in zip(given, clean, play(fault), strict=True)
-    ]
+    for fault in faults:
+        for task, honest, scores in zip(given, clean, play(fault), strict=True):
+            yield Case(fault, SABOTAGES[fault].role, task.id, honest, scores)
 
 
 def role_scores(transcript: Transcript) -> Scores:
@@ -102,12 +100,12 @@ def blame_table(cases: Sequence[Case]) -> str:
     """Return the cases as a Markdown table: each role's score, and its difference to the honest team's."""
     roles = list(cases[0].scores)
     lines = [f"| fault | culprit | task | {' | '.join(roles)} | right |", "|---" * (len(roles) + 4) + "|"]
-    for case in cases:
-        cells = [f"{case.scores[role]:.1f} ({case.scores[role] - case.clean[role]:+.1f})" for role in roles]
-        lines.append(
-            f"| {case.fault} | {case.culprit} | {case.task} | {' | '.join(cells)} | {'yes' if case.right else 'NO'} |"
-        )
     right = sum(case.right for case in cases)
-    return "\n".join(
-        [*lines, "", f"{right} of {len(cases)} cases: the culprit has the lowest score, nobody else is hit"]
-    )
+    summary = f"In {right} of {len(cases)} cases the culprit has the lowest score and nobody else is hit."
+    return "\n".join([*lines, *map(blame_row, cases), "", summary])
+
+
+def blame_row(case: Case) -> str:
+    """Return one line of the table."""
+    cells = [f"{score:.1f} ({score - case.clean[role]:+.1f})" for role, score in case.scores.items()]
+    return f"| {case.fault} | {case.culprit} | {case.task} | {' | '.join(cells)} | {'yes' if case.right else 'NO'} |"

@@ -65,7 +65,7 @@ class DataInspector:
         saved = {name: data for name, data in files.items() if data is not None}
         features = await self._features(saved)
         found |= checks.feature_findings(saved, features)
-        graded |= checks.feature_grades(features, self._truth())
+        graded |= checks.feature_grades(features, self._truth() if features is not None and features.sound else ())
         model = await self._model(saved, features, found, graded)
         await self._submission(model, found, graded)
         return {CHECKED: _plain(found), GRADED: _plain(graded)}
@@ -156,7 +156,7 @@ class DataInspector:
         own = checks.submission_findings(
             None if data is None else cells_of(data, self._task),
             grade,
-            cells_of(self._task.files()[SAMPLE], self._task),
+            {} if data is None else cells_of(self._task.files()[SAMPLE], self._task),
             model.cells if model is not None else None,
         )
         found |= own

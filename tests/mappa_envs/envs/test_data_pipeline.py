@@ -82,7 +82,7 @@ def test_agents_see_the_files_and_who_wrote_them_when(honest: Any) -> None:
     assert "written by engineer_0 in turn 1" in seen[1]["prompt"]
     assert "Engineer wrote:\nAll is saved." in seen[2]["prompt"], "the last turn of the role before"
     assert "- model.joblib, " in seen[4]["prompt"] and "written by modeler_0 in turn 3" in seen[4]["prompt"]
-    assert "submission.csv, " not in seen[4]["prompt"].replace("sample_submission.csv, ", "")
+    assert "- submission.csv" not in seen[4]["prompt"] and "- submission.csv" in seen[5]["prompt"]
 
 
 def test_the_transcript_keeps_files_and_findings(honest: Any) -> None:
@@ -102,12 +102,12 @@ def test_the_same_actions_give_the_same_episode(env: DataPipeline, honest: Any) 
 def test_no_answer_and_no_copy_of_the_data_can_be_read(env: DataPipeline) -> None:
     answers = env.tasks.task(0).answers()["target"].tolist()
     # A file of the sandbox that held the answers in their order would have this piece.
-    hunt = f"""import os, glob
+    hunt = f"""import os
 from sklearn.datasets import make_classification
 found = []
-for folder, _, names in os.walk("/"):
-    if folder.startswith(("/proc", "/sys", "/usr", "/lib", "/dev")) or "/site-packages" in folder:
-        continue
+for folder, inner, names in os.walk("/"):
+    if folder.startswith(("/proc", "/sys", "/usr", "/dev")) or "/lib" in folder:
+        inner.clear()
     for name in names:
         path = os.path.join(folder, name)
         try:

@@ -21,7 +21,7 @@ def _no_kernels_left() -> Iterator[None]:
 
 def matrix(names: list[str], faults: tuple[str, ...]) -> list[Case]:
     source = Cases(names)
-    return blame_cases(lambda: DataPipeline(tasks=source), source, range(len(names)), faults=faults)
+    return list(blame_cases(lambda: DataPipeline(tasks=source), source, range(len(names)), faults=faults))
 
 
 def test_a_fault_of_each_role_is_blamed_on_it() -> None:
