@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mappa_envs.tasks.base import Task
-from mappa_envs.tasks.math.base import MathTask
-from mappa_envs.tasks.tabular.base import TabularTask
 from mappa_envs.team_env import TeamEnv
 from mappa_rl.config import TrainConfig
 from mappa_rl.errors import ConfigError
 from mappa_rl.evaluation.records import EpisodeRecord
 from mappa_rl.evaluation.run import load_team, record_text
 from mappa_rl.policy.base import Policy, Sampling
-from mappa_rl.policy.data_team import data_team
-from mappa_rl.policy.scripted import math_oracle
+from mappa_rl.policy.oracle import scripted_policy
 from mappa_rl.rollout.collector import Collector, Episode, EpisodeSpec, derive_seed
 from mappa_rl.training.build import make_env
 
@@ -124,6 +121,4 @@ def _player(policy: str, config: TrainConfig, env: TeamEnv, run: Path | None, sp
         return load_team(config, env, run)
     if policy != "scripted":
         raise ConfigError("unknown policy", expected="'scripted' or 'model'", got=repr(policy))
-    tasks = [env.tasks.task(spec.task_index) for spec in specs]
-    tables = [task for task in tasks if isinstance(task, TabularTask)]
-    return data_team(tables) if tables else math_oracle([task for task in tasks if isinstance(task, MathTask)])
+    return scripted_policy([env.tasks.task(spec.task_index) for spec in specs], env.topology)

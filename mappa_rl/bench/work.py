@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mappa_envs.tasks.math.base import MathTask
 from mappa_envs.team_env import TeamEnv
 from mappa_rl.bench.cost import EpisodeCost, episode_cost
 from mappa_rl.bench.grid import BenchRun
@@ -20,7 +19,7 @@ from mappa_rl.evaluation.evaluate import Evaluation, eval_specs
 from mappa_rl.evaluation.result import read_result, write_result
 from mappa_rl.evaluation.run import load_team, play_rest
 from mappa_rl.policy.base import Policy
-from mappa_rl.policy.scripted import math_oracle
+from mappa_rl.policy.oracle import scripted_policy
 from mappa_rl.rollout.collector import EpisodeSpec
 from mappa_rl.trainer import Trainer
 from mappa_rl.training.build import make_env
@@ -117,5 +116,4 @@ def _train(config: TrainConfig, eval_env: TeamEnv, run_dir: Path) -> float | Non
 def _player(run: BenchRun, env: TeamEnv, mine: Path, specs: Sequence[EpisodeSpec]) -> Policy:
     if run.play == "model":
         return load_team(run.config, env, mine / "train" if run.train else None)
-    tasks = [env.tasks.task(spec.task_index) for spec in specs]
-    return math_oracle([task for task in tasks if isinstance(task, MathTask)], env.topology)
+    return scripted_policy([env.tasks.task(spec.task_index) for spec in specs], env.topology)
