@@ -74,6 +74,8 @@ def generate(
 ) -> list[Generated]:
     """Sample one continuation per prompt with a key-value cache; finished sequences leave the batch.
 
+    A prompt that is there several times is read once.
+
     Args:
         model: A transformers causal language model in eval mode.
         prompts: Token ids, at least one each.
@@ -82,14 +84,13 @@ def generate(
         pad_id: Any valid id; padded positions are masked.
         generator: On the model's device.
     """
-    device = model.device
-    ids, mask = left_pad(prompts, pad_id, device)
-    positions = (mask.cumsum(-1) - 1).clamp(min=0)
-    results = [Generated() for _ in prompts]
-    live = torch.arange(len(prompts), device=device)
+    distinct = list(dict.fromkeys(map(tuple, prompts)))
+    place = {prompt: i for i, prompt in enumerate(distinct)}
+    of = torch.tensor([place[tuple(prompt)] for prompt in prompts], device=model.device)
     cache = DynamicCache(config=model.config)
     cache_argument = _cache_argument(model)
-    for _ in range(sampling.max_new_tokens):
+
+    def forward(ids: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
         output = model(
             input_ids=ids,
             attention_mask=mask,
@@ -98,7 +99,19 @@ def generate(
             logits_to_keep=1,
             **{cache_argument: cache},
         )
-        tokens, logprobs = choose(output.logits[:, -1], sampling, generator)
+        logits: Tensor = output.logits[:, -1]
+        return logits
+
+    ids, mask = left_pad(distinct, pad_id, model.device)
+    positions = (mask.cumsum(-1) - 1).clamp(min=0)
+    logits = forward(ids, mask, positions)
+    if len(distinct) < len(prompts):  # samples of one prompt share its pass
+        cache.batch_select_indices(of)
+        logits, mask, positions = logits[of], mask[of], positions[of]
+    results = [Generated() for _ in prompts]
+    live = torch.arange(len(prompts), device=model.device)
+    for left in reversed(range(sampling.max_new_tokens)):
+        tokens, logprobs = choose(logits, sampling, generator)
         going = torch.ones(len(live), dtype=torch.bool)
         for row, (index, token, logprob) in enumerate(
             zip(live.tolist(), tokens.tolist(), logprobs.tolist(), strict=True)
@@ -108,14 +121,15 @@ def generate(
             result.logprobs.append(logprob)
             result.ended = token in end_ids
             going[row] = not result.ended
-        if not going.any():
+        if not left or not going.any():
             break
-        keep = going.to(device)
+        keep = going.to(model.device)
         if not going.all():
             cache.batch_select_indices(keep.nonzero().squeeze(-1))
         live, ids = live[keep], tokens[keep][:, None]
         mask = torch.cat([mask[keep], mask.new_ones((len(live), 1))], dim=-1)
         positions = positions[keep][:, -1:] + 1
+        logits = forward(ids, mask, positions)
     return results
 
 

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from mappa_rl.algorithms import Algorithm, AlgorithmError, GroupSizeError, TokenBatch
 from mappa_rl.config import TrainConfig
-from mappa_rl.errors import MappaError, NonFiniteError, TrainingError
+from mappa_rl.errors import ConfigError, MappaError, NonFiniteError, TrainingError
 from mappa_rl.policy.team import Team
 from mappa_rl.rollout.row import Row
 from mappa_rl.training.facts import EpisodeFacts
@@ -30,11 +30,20 @@ class Learner:
         algorithm: Gives advantages and losses.
         processes: Each passes its own rows; all of them take the same optimiser steps.
         run_dir: Where a batch that breaks the learning is saved.
+
+    Raises:
+        ConfigError: If the team has no learner.
     """
 
     def __init__(
         self, config: TrainConfig, team: Team, algorithm: Algorithm, processes: Processes, run_dir: Path
     ) -> None:
+        if not team.learners:
+            raise ConfigError(
+                "no agent learns",
+                expected="at least one role with a model that is not frozen",
+                fix="take a role out of policy.frozen, or its script out of policy.per_role",
+            )
         self.config, self.team, self.algorithm = config, team, algorithm
         self.processes, self.run_dir = processes, run_dir
         self.optimizers: dict[str, Optimizer] = {

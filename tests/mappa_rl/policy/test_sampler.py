@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import functools
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -38,6 +40,36 @@ def test_a_batch_samples_what_each_prompt_would_alone(base: Base) -> None:
 
     together = run(prompts)
     assert together == [run([prompt])[0] for prompt in prompts]
+
+
+def test_samples_of_one_prompt_share_its_pass_and_differ(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = [base.tokenizer(text)["input_ids"] for text in CHATS]
+    read: list[tuple[int, ...]] = []
+    forward = base.model.forward
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        read.append(tuple(kwargs["input_ids"].shape))
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(base.model, "forward", functools.wraps(forward)(counted))
+
+    def run(batch: list[list[int]], temperature: float) -> list[list[int]]:
+        made = generate(
+            base.model,
+            batch,
+            Sampling(temperature=temperature, max_new_tokens=10),
+            end_ids=frozenset(),
+            pad_id=base.pad_id,
+            generator=torch.Generator().manual_seed(0),
+        )
+        return [one.ids for one in made]
+
+    repeated = [prompts[0], prompts[2], prompts[0], prompts[0], prompts[1]]
+    made = run(repeated, 0.0)
+    assert read[0][0] == 3 and read[1:] == [(5, 1)] * 9  # three prompts, then five sequences
+    assert made == [run([prompt], 0.0)[0] for prompt in repeated]
+    one, _, two, three, _ = run(repeated, 2.0)
+    assert len({tuple(one), tuple(two), tuple(three)}) == 3
 
 
 def test_sequences_end_at_the_end_id_and_say_so(base: Base) -> None:
