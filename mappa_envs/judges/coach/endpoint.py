@@ -90,8 +90,8 @@ class HttpEndpoint:
             return Answer(response.status_code, response.text, _retry_after(response.headers))
         except (TimeoutError, self._openai.APITimeoutError):
             return Answer(None, f"no answer within {self._timeout:g} s", timed_out=True)
-        except (self._openai.OpenAIError, ValueError) as error:
-            # A body that was cut off or cannot be decoded ends here too.
+        except Exception as error:
+            # A failure has many names here (client, HTTP library, TLS, decoding): none may end the run.
             cause = error.__cause__ or error
             return Answer(None, f"{type(cause).__name__}: {cause}"[:300])
 

@@ -109,10 +109,12 @@ class Dialect:
 
     def adapt(self, body: dict[str, Any], answer: Answer) -> bool:
         """Leave out what a refusal names; returns whether to ask again."""
-        if self.answered or answer.status not in (400, 422):
+        if answer.status not in (400, 422):
             return False
-        if body.keys() & {"response_format", "max_tokens", "temperature"} & self.left_out:
-            return True  # refused before another request taught us
+        if body.keys() & self.left_out:
+            return True  # sent before another request taught us
+        if self.answered:
+            return False
         named = _error_fields(answer.text).get("param")
         for name, mention in _MENTIONS.items():
             blamed = named == name or (_UNSUPPORTED.search(answer.text) and mention.search(answer.text))
