@@ -14,7 +14,7 @@ from mappa_envs.grading.tables.faults import Fault
 
 MAX_SIZE = 1e100
 """Larger numbers count as infinite: their squares would overflow."""
-SUM_TOLERANCE = 0.01
+SUM_TOLERANCE = 0.02
 """How far the probabilities of a row may be from 1; within it they are scaled to 1."""
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)

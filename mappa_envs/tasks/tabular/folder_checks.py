@@ -40,6 +40,8 @@ def check_folder(folder: TaskFolder) -> tuple[FolderTables | None, list[Problem]
     problems += [Problem("error", text) for text in _column_errors(tables)]
     if not problems:
         problems += [Problem("error", text) for text in (*_id_errors(tables), *_target_errors(tables))]
+    if not problems:
+        problems += [Problem("error", text) for text in _baseline_errors(tables)]
         problems += [Problem("warning", text) for text in _warnings(tables)]
     failed = any(problem.severity == "error" for problem in problems)
     return (None if failed else tables), problems
@@ -53,7 +55,7 @@ def _column_errors(tables: FolderTables) -> Iterator[str]:
         (TRAIN, tables.train, (target,)),
         (TEST, tables.test, (id_column,)),
         (SAMPLE, tables.sample, (id_column,)),
-        ("the answers", tables.answers, (id_column, target)),
+        ("the answer file", tables.answers, (id_column, target)),
     ):
         for column in wanted:
             if column not in frame.columns:
@@ -64,7 +66,7 @@ def _column_errors(tables: FolderTables) -> Iterator[str]:
 
 def _id_errors(tables: FolderTables) -> Iterator[str]:
     wanted = set(tables.test[tables.id_column])
-    for name, frame in ((TEST, tables.test), (SAMPLE, tables.sample), ("the answers", tables.answers)):
+    for name, frame in ((TEST, tables.test), (SAMPLE, tables.sample), ("the answer file", tables.answers)):
         ids = frame[tables.id_column]
         if ids.duplicated().any():
             yield f"{name} repeats ids, e.g. {ids[ids.duplicated()].iloc[0]!r}"
@@ -83,7 +85,7 @@ def _target_errors(tables: FolderTables) -> Iterator[str]:
         yield f"no row of {TRAIN} has a target"
         return
     if (hidden == "").any():
-        yield f"the answers lack {(hidden == '').sum()} values"
+        yield f"the answer file lacks {(hidden == '').sum()} values"
         return
     yield from _label_errors(tables, hidden) if tables.kind == "classification" else _number_errors(tables)
     columns = prediction_columns(tables.metric, tables.target, tables.classes)
@@ -102,7 +104,7 @@ def _label_errors(tables: FolderTables, hidden: pd.Series) -> Iterator[str]:
     if known - set(classes):
         yield f"{TRAIN} has labels that task.yaml does not list: {sorted(known - set(classes))[:3]}"
     if set(hidden) - set(classes):
-        yield f"the answers have labels that {TRAIN} lacks: {sorted(set(hidden) - set(classes))[:3]}"
+        yield f"the answer file has labels that {TRAIN} lacks: {sorted(set(hidden) - set(classes))[:3]}"
     if len(classes) < 2 or hidden.nunique() < 2:
         yield "there are fewer than two classes"
     if metric.two_classes and len(classes) != 2:
@@ -112,7 +114,7 @@ def _label_errors(tables: FolderTables, hidden: pd.Series) -> Iterator[str]:
 
 
 def _number_errors(tables: FolderTables) -> Iterator[str]:
-    for name, column in ((TRAIN, tables.train[tables.target]), ("the answers", tables.answers[tables.target])):
+    for name, column in ((TRAIN, tables.train[tables.target]), ("the answer file", tables.answers[tables.target])):
         filled = column[column != ""]
         numbers = pd.to_numeric(filled, errors="coerce").to_numpy(dtype=np.float64)
         wrong = ~np.isfinite(numbers)
@@ -124,6 +126,12 @@ def _number_errors(tables: FolderTables) -> Iterator[str]:
             yield f"{name}: {tables.metric.name} needs values that are not zero"
         elif numbers.min() == numbers.max():
             yield f"{name}: all values of {tables.target!r} are equal"
+
+
+def _baseline_errors(tables: FolderTables) -> Iterator[str]:
+    trivial, reference = tables.baselines()
+    if (reference - trivial) * (1 if tables.metric.greater_is_better else -1) <= 0:
+        yield f"the reference {reference:g} is no better than the trivial predictor's {tables.metric.name} {trivial:g}"
 
 
 def _warnings(tables: FolderTables) -> Iterator[str]:

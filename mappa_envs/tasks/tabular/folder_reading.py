@@ -14,9 +14,11 @@ import yaml
 from pydantic import ValidationError
 
 from mappa_envs.errors import ConfigError
+from mappa_envs.grading.tables.grade import encode_truth
 from mappa_envs.grading.tables.metrics import Metric, get_metric
 from mappa_envs.tasks.tabular.base import SAMPLE, TEST, TRAIN, TableKind
 from mappa_envs.tasks.tabular.folder import SAMPLES, TaskFile, TaskFolder
+from mappa_envs.tasks.tabular.layout import score_trivial
 
 MAX_BYTES = 512 << 20
 """Largest file of a task folder."""
@@ -75,6 +77,19 @@ class FolderTables:
         values = values[values != ""]
         return values.astype(np.float64) if self.kind == "regression" else values
 
+    def known_answers(self) -> pd.DataFrame:
+        """Return the id (text) and the target (labels as text, or float64) of the test rows."""
+        values = self.answers[self.target]
+        if self.kind == "regression":
+            values = values.astype(np.float64)
+        return pd.DataFrame({self.id_column: self.answers[self.id_column], self.target: values})
+
+    def baselines(self) -> tuple[float, float]:
+        """Return the raw metric of the trivial predictor and of the reference."""
+        truth = encode_truth(self.known_answers()[self.target], self.classes, self.metric)
+        trivial = score_trivial(self.metric, self.known_target(), truth, self.classes)
+        return trivial, self.metric.best if self.settings.reference is None else self.settings.reference
+
 
 def _label_order(label: str) -> tuple[bool, float, str]:
     try:
@@ -99,7 +114,7 @@ def read_folder(folder: TaskFolder) -> tuple[FolderTables | None, list[Problem]]
     }
     answers = _bytes(folder.answers, problems)
     description = _bytes(folder.descriptions, problems)
-    frames = {name: _table(data, name, problems) for name, data in (*public.items(), ("the answers", answers))}
+    frames = {name: _table(data, name, problems) for name, data in (*public.items(), ("the answer file", answers))}
     if problems or settings is None or metric is None or description is None:
         return None, problems
     tables = FolderTables(
@@ -109,7 +124,7 @@ def read_folder(folder: TaskFolder) -> tuple[FolderTables | None, list[Problem]]
         train=frames[TRAIN],
         test=frames[TEST],
         sample=frames[SAMPLE],
-        answers=frames["the answers"],
+        answers=frames["the answer file"],
         description=description.decode("utf-8", errors="replace"),
     )
     return tables, problems

