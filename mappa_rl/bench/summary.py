@@ -121,7 +121,7 @@ def difference(first: Cell, second: Cell) -> _Labels | None:
     where = f"{first.environment} / {first.topology}"
     if first.policy == second.policy:
         return ("algorithm", f"{where} / {first.policy}", first.algorithm or "", second.algorithm or "")
-    return ("policy", where, *players) if len({first.algorithm, second.algorithm} - {None}) < 2 else None
+    return ("policy", where, players[0], players[1]) if len({first.algorithm, second.algorithm} - {None}) < 2 else None
 
 
 def contrasts(cells: Sequence[CellSummary]) -> list[Contrast]:
