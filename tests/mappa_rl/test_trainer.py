@@ -20,7 +20,7 @@ from mappa_envs.transcript import Verdict
 from mappa_rl.checkpoint import checkpoint_steps
 from mappa_rl.config import TrainConfig, load_config
 from mappa_rl.errors import CheckpointError, CheckpointWarning, ConfigError, TrainingError
-from mappa_rl.evaluation.evaluate import Evaluation, summarise
+from mappa_rl.evaluation.evaluate import Evaluation, Interval, summarise
 from mappa_rl.evaluation.records import EpisodeRecord
 from mappa_rl.policy.loading import TINY_FOLDER
 from mappa_rl.rollout.row import Row
@@ -220,7 +220,8 @@ def test_a_run_that_gets_no_better_ends_early(tmp_path: Path, monkeypatch: pytes
 
     def made_up(found: Sequence[EpisodeRecord]) -> Evaluation:
         whole = summarise(found)
-        return replace(whole, success=replace(whole.success, mean=next(shares)))
+        share = next(shares)
+        return replace(whole, success=Interval(share, share, share))
 
     monkeypatch.setattr("mappa_rl.trainer.summarise", made_up)
     settings = ("steps=9", "eval.patience=2", "save_every=0", "keep_last=1")
