@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from mappa_envs.errors import ConfigError, JudgeError
+from mappa_envs.inspection import without_graded
 from mappa_envs.judges.base import Hindsight, Judge, JudgeRequest, checked
 from mappa_envs.transcript import Transcript, Turn, Verdict
 
@@ -64,7 +65,10 @@ class HindsightJudge(Judge):
             known = Hindsight(transcript.outcome, later)
             asked = [replace(requests[turn.index], hindsight=known) for turn in turns]
             verdicts = checked(self.judge, await self.judge.score(asked), len(asked))
-            judged = (replace(t, verdict=replace(v, judge=self.id)) for t, v in zip(turns, verdicts, strict=True))
+            judged = [
+                replace(turn, verdict=replace(verdict, judge=self.id), facts=without_graded(turn.facts))
+                for turn, verdict in zip(turns, verdicts, strict=True)
+            ]
             later = (*judged, *later)
         return [turn.verdict for turn in later]
 

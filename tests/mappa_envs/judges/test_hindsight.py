@@ -117,6 +117,17 @@ def test_a_stored_episode_keeps_its_verdicts_and_gets_final_ones() -> None:
     assert [after.verdict(i).score for i in range(3)] == [2, 1, 0]
 
 
+def test_what_took_the_hidden_answer_to_find_out_is_not_handed_on_with_later_turns() -> None:
+    env = play(make_env(LINE), *ACTIONS)
+    facts = {"graded": {"accuracy": 0.9}, "rows": 3}
+    given = replace(env.transcript, turns=tuple(replace(turn, facts=facts) for turn in env.transcript.turns))
+    judge = Backward()
+    asyncio.run(HindsightJudge(judge).score_episode(given, requests_of(given, env.topology, env.task, "none")))
+    known = judge.asked[-1].hindsight
+    assert known is not None
+    assert [turn.facts for turn in known.later] == [{"rows": 3}] * 2
+
+
 def test_a_failed_verdict_stays_one() -> None:
     class Failing(Backward):
         def _one(self, request: JudgeRequest) -> Verdict:
