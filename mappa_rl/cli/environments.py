@@ -57,6 +57,8 @@ def play(
 
 def _print_all(played: Iterable[PlayedTask]) -> None:
     """Print a line per task as it comes in, then the mean per kind of task."""
+    from mappa_envs.grading.tables import fair_metrics
+
     done: list[PlayedTask] = []
     for one in played:
         done.append(one)
@@ -70,6 +72,12 @@ def _print_all(played: Iterable[PlayedTask]) -> None:
         mean = sum(one.score for one in some) / len(some)
         table.add_row(kind or "all", str(len(some)), str(wins), f"{mean:.3f}")
     console.print(table)
+    tables = [(one.kind, one.details["metrics"]) for one in done if "metrics" in one.details]
+    if tables:
+        fair = fair_metrics(tables)["all"]
+        named = (("accuracy", fair.accuracy), ("F1", fair.f1), ("RMSE in % of the range", fair.rmse_range))
+        means = ", ".join(f"{name} {value:.3f}" for name, value in named if value is not None)
+        console.print(f"fair means (failed runs count 0.5, 0 and 50 %): {means}", markup=False)
 
 
 @app.command()

@@ -137,7 +137,10 @@ class DataInspector:
         return tried
 
     async def _try(self, model: bytes, rows: bytes) -> _Model | None:
-        header, *lines = csv.reader(io.StringIO(rows.decode()))
+        try:
+            header, *lines = filter(None, csv.reader(io.StringIO(rows.decode())))
+        except (csv.Error, UnicodeDecodeError):
+            return None
         # Unknown to the model's makers, so that it must look at the rows; the same whenever the episode is repeated.
         secret = _digest(self._task.answers().to_csv(index=False).encode(), model)
         order = np.random.default_rng(int(secret, 16)).permutation(len(lines))
