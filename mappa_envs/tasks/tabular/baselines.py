@@ -66,7 +66,6 @@ _AIMS = {
     "labels": ("plain", "balanced"),
     "ordinal": ("plain", "rank"),
     "absolute": ("absolute", "logarithm"),
-    "relative": ("absolute", "logarithm"),
     "logarithmic": ("logarithm",),
 }
 """Ways to fit, by the group of the metric: as it is; with balanced class weights; to the rank of the class, rounded;
@@ -79,8 +78,8 @@ _GROUPS = {
     "qwk": "ordinal",
     "mae": "absolute",
     "medae": "absolute",
-    "mape": "relative",
-    "smape": "relative",
+    "mape": "absolute",
+    "smape": "absolute",
     "rmsle": "logarithmic",
 }
 

@@ -220,7 +220,7 @@ class TestFaultsOfTheOfficialGrader:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_no_bytes_raise(data: bytes) -> None:
     for task in (LABELS, NUMBERS, CHANCES, RANKED):
         for submission in (data, handed_in(task, [])[:-1] + b"\n" + data):
@@ -233,7 +233,7 @@ cells = st.one_of(st.floats().map(repr), st.text(max_size=6), st.sampled_from(["
 
 
 @given(st.lists(st.tuples(st.integers(-1, 4).map(str), cells), max_size=6), st.randoms(use_true_random=False))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_the_order_of_the_rows_never_matters(rows: list[tuple[str, str]], shuffle: random.Random) -> None:
     shuffled = rows.copy()
     shuffle.shuffle(shuffled)
