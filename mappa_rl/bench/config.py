@@ -30,7 +30,9 @@ class BenchConfig(Config):
 
     environments: dict[str, str | EnvConfig] | tuple[str, ...] = ("Mappa/MathChat-v0",)
     """Registered ids, or id and keyword arguments."""
-    topologies: dict[str, str | dict[str, Any] | None] | tuple[str, ...] = Field(default_factory=lambda: {"own": None})
+    topologies: dict[str, str | dict[str, Any] | None] | tuple[str, ...] = Field(
+        default_factory=lambda: dict[str, str | dict[str, Any] | None](own=None)
+    )
     """What the environment takes as `topology`: names, names with parameters, or `module:NAME`; null: its default."""
     policies: dict[str, PlayerConfig] = Field(default={"model": PlayerConfig()}, min_length=1)
     """Who plays."""
