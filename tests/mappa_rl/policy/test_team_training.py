@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from mappa_rl.config import TrainConfig, load_config
+from mappa_rl.errors import ConfigError
 from mappa_rl.trainer import Trainer
 
 SMALL = ["steps=1", "rollout.tasks_per_step=2", "rollout.samples_per_task=2", "eval.tasks=0", "policy.device=cpu"]
@@ -37,7 +38,7 @@ def train(run_dir: Path, *settings: str) -> tuple[Trainer, dict[str, Any]]:
         (["policy.kind=shared_lora"], ["team"]),
         (["policy.kind=full", "optim.lr=1e-5"], ["coder_0", "solver_0", "verifier_0"]),
         (["policy.frozen=[verifier]"], ["coder_0", "solver_0"]),
-        (["policy.per_role.solver.script=test_team_training:plan"], ["coder_0", "verifier_0"]),
+        (["policy.per_role.verifier.script=test_team_training:answer"], ["coder_0", "solver_0"]),
         (["policy.gradient_checkpointing=true", "policy.autocast=true"], ["coder_0", "solver_0", "verifier_0"]),
     ],
 )
@@ -50,8 +51,13 @@ def test_each_kind_of_team_learns_and_writes_its_learners(
     assert sorted(p.name for p in (tmp_path / "adapters").iterdir() if p.is_dir()) == learners
 
 
-def plan(request: object) -> str:
-    return "Add the numbers that the problem names."
+def answer(request: object) -> str:
+    return "\\boxed{4}"
+
+
+def test_a_run_in_which_nothing_learns_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no agent learns"):
+        train(tmp_path, "policy.frozen=[solver,coder,verifier]")
 
 
 def test_ppo_trains_value_heads_that_are_kept_with_the_adapters(tmp_path: Path) -> None:
