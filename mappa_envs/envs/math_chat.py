@@ -10,8 +10,7 @@ from envs_registry.errors import ConfigError
 from mappa_envs.errors import TaskError
 from mappa_envs.grading.answers import grade
 from mappa_envs.grading.policy import GradingPolicy
-from mappa_envs.judges import get_judge
-from mappa_envs.judges.base import Judge
+from mappa_envs.judges import JudgeConfig, get_judge
 from mappa_envs.judges.math_rules import MathRules
 from mappa_envs.judges.requests import GroundTruth
 from mappa_envs.sandbox.base import SandboxConfig
@@ -92,8 +91,8 @@ class MathChat(TeamEnv):
     `messages` for agents that act next; `verdict` and `tools` for the agent that acted; `outcome` at the end.
 
     ## Arguments
-    `topology`: a name, a mapping of `name` and parameters, or a `Topology`. `judge`: `"rules"`, `"outcome"` or a
-    `Judge`. `tasks`: a `TasksConfig`, a dict of its fields, or a `TaskSource`. `split`: `"train"` or `"eval"`.
+    `topology`: a name, a mapping of `name` and parameters, or a `Topology`. `judge`: a judge's name, `{"name":
+    ..., **settings}` or a `Judge` (see `mappa_envs.judges.get_judge`). `tasks`: a `TasksConfig`, a dict of its fields, or a `TaskSource`. `split`: `"train"` or `"eval"`.
     `sandbox`: a `SandboxConfig` or a dict of its fields.
     `ground_truth`: `"all"`, `"answer"` or `"none"`. `grading`: a `GradingPolicy` or a dict of its fields (by default
     only a boxed answer counts). `render_mode`: `"ansi"`, `"human"` or None.
@@ -113,7 +112,7 @@ class MathChat(TeamEnv):
         self,
         *,
         topology: str | Mapping[str, Any] | Topology = "chain",
-        judge: str | Judge = "rules",
+        judge: JudgeConfig = "rules",
         tasks: TasksConfig | TaskSource | Mapping[str, Any] | None = None,
         split: str = "train",
         sandbox: SandboxConfig | Mapping[str, Any] | None = None,
