@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -141,6 +142,12 @@ class Adapters:
         """Write the adapter in PEFT's own format."""
         # PEFT makes a sub-folder of the adapter's name.
         self.model.save_pretrained(str(folder.parent), selected_adapters=[learner])
+        # It writes the target modules in the order of a set, which differs from process to process.
+        path = folder / "adapter_config.json"
+        config = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(config["target_modules"], list):
+            config["target_modules"].sort()
+        path.write_text(json.dumps(config, indent=2, sort_keys=True), encoding="utf-8")
 
     def load(self, learner: str, folder: Path) -> None:
         """Read an adapter in PEFT's own format.
