@@ -126,7 +126,9 @@ class Asker:
                 if bill.cost.calls:
                     self._ledger.add(bill.cost, self.settings.model)
             if key is not None and self._cache is not None:
-                reading = parse_score(self._cache.put(key, reply))
+                # Another process may have been faster: all must see one reply.
+                kept = parse_score(self._cache.put(key, reply))
+                reading = kept if kept.score is not None else reading
             return Asked(reading, bill.cost)
 
     async def _dialogue(self, chat: Chat, bill: _Bill) -> tuple[Reading, str]:
