@@ -91,9 +91,9 @@ class MathChat(TeamEnv):
     `messages` for agents that act next; `verdict` and `tools` for the agent that acted; `outcome` at the end.
 
     ## Arguments
-    `topology`: a name, a mapping of `name` and parameters, or a `Topology`. `judge`: a judge's name, a mapping of `name`
-    and settings, or a `Judge` (see `mappa_envs.judges.get_judge`). `tasks`: a `TasksConfig`, a dict of its fields, or a
-    `TaskSource`. `split`: `"train"` or `"eval"`. `sandbox`: a `SandboxConfig` or a dict of its fields.
+    `topology`: a name, a mapping of `name` and parameters, or a `Topology`. `judge`: a judge's name, a mapping of
+    `name` and settings, or a `Judge` (see `mappa_envs.judges.get_judge`). `tasks`: a `TasksConfig`, a dict of its
+    fields, or a `TaskSource`. `split`: `"train"` or `"eval"`. `sandbox`: a `SandboxConfig` or a dict of its fields.
     `ground_truth`: `"all"`, `"answer"` or `"none"`. `grading`: a `GradingPolicy` or a dict of its fields (by default
     only a boxed answer counts). `render_mode`: `"ansi"`, `"human"` or None.
 
