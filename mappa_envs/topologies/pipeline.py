@@ -37,7 +37,7 @@ MODELER = Role(
         "You are the Modeler of a data team. Fit a model to X_train.csv and y_train.csv (the first column is the id, "
         "not a feature). Save\n"
         "- model.joblib: with joblib, one fitted object of scikit-learn (a pipeline where needed) whose `predict` "
-        "takes a data frame with the features of X_test.csv\n"
+        "takes a data frame with the features of X_test.csv; at most 64 MB\n"
         '- validation.json: {"value": NUMBER}, the metric of the problem on rows that the model was not fitted to\n'
         f"{_REPAIR} {_RUN} {_END}"
     ),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import joblib
 import pytest
 from table_cases import Cases
 
@@ -101,21 +104,23 @@ def test_the_same_actions_give_the_same_episode(env: DataPipeline, honest: Any) 
 
 def test_no_answer_and_no_copy_of_the_data_can_be_read(env: DataPipeline) -> None:
     answers = env.tasks.task(0).answers()["target"].tolist()
-    # A file of the sandbox that held the answers in their order would have this piece.
+    # A file of the sandbox that held the answers in their order would have this piece. What is left out is the
+    # system's and the interpreter's.
+    skipped = ("proc", "sys", "usr", "dev", "lib", "lib64", "bin", "sbin", *Path(sys.executable).resolve().parts[1:2])
+    skipped += Path(mappa_envs.__file__).parts[1:2] + Path(joblib.__file__).parts[1:2]
     hunt = f"""import os
 from sklearn.datasets import make_classification
 found = []
-for folder, inner, names in os.walk("/"):
-    if folder.startswith(("/proc", "/sys", "/usr", "/dev")) or "/lib" in folder:
-        inner.clear()
+places = [".", *(f"/{{name}}" for name in os.listdir("/") if name not in {skipped!r})]
+for folder, _, names in (step for place in places for step in os.walk(place)):
     for name in names:
         path = os.path.join(folder, name)
-        try:
-            if os.path.getsize(path) < 2e6:
+        if os.path.isfile(path) and os.path.getsize(path) < 1e6:
+            try:
                 last = [line.rpartition(",")[2] for line in open(path).read().split()[1:13]]
                 found += [path] if last == {answers[:12]!r} else []
-        except (OSError, ValueError):
-            pass
+            except (OSError, ValueError):
+                pass
 print("found", found)
 try:
     from sklearn.datasets import load_iris
