@@ -65,6 +65,11 @@ def runs_of(bench: BenchConfig) -> list[BenchRun]:
     Raises:
         MappaError: If one of them is wrong; the error names it.
     """
+    for axis in ("environments", "topologies", "algorithms"):
+        if not getattr(bench, axis):
+            raise ConfigError(f"{axis} is empty", expected="at least one entry", fix="leave it out for its default")
+    if len(set(bench.seeds)) < len(bench.seeds):
+        raise ConfigError("a seed occurs twice", expected="different seeds", got=repr(list(bench.seeds)))
     _check_settings(bench.settings.model_fields_set, "settings")
     algorithms = {label: _algorithm(entry) for label, entry in _axis(bench.algorithms).items()}
     for algorithm in algorithms.values():

@@ -144,6 +144,9 @@ def test_a_token_budget_bounds_every_episode(tmp_path: Path) -> None:
         ({"max_tokens_per_episode": 3}, "at least 4"),
         ({"polices": {}}, "policies"),
         ({"seeds": []}, "seeds"),
+        ({"seeds": [1, 1]}, "occurs twice"),
+        ({"topologies": []}, "topologies is empty"),
+        ({"algorithms": {}}, "algorithms is empty"),
     ],
 )
 def test_a_mistake_is_named_before_anything_runs(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
