@@ -163,7 +163,10 @@ def _views(topology: Topology) -> Iterable[str]:
                 yield f"role {role.name!r} has one seat and looks at itself; its own turns are shown to it anyway"
             elif not (view.text or view.tools or view.files):
                 yield f"the view of {role.name!r} on {view.role!r} shows nothing"
-    before, first = _before(_edges(topology.flow)), _first(topology.flow)
+    before = _before(_edges(topology.flow))
+    # Whoever a hub picks may be the first to work on the problem.
+    picks = [part for part in parts(topology.flow) if isinstance(part, Pick)]
+    first = _first(topology.flow) | {act.role for pick in picks for act in pick.choices}
     for role in topology.roles:
         seen = {name for view in role.sees for name in (names if view.role in GROUPS else {view.role})}
         if role.name not in first and not seen & before[role.name]:

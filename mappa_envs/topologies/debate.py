@@ -25,7 +25,9 @@ def debate(domain: Domain = MATHS, *, debaters: int = 3, rounds: int = 2) -> Top
     return Topology(
         name="debate",
         roles=(
-            domain.propose.role("debater", "You debate with others: from the second round on you see theirs.", last),
+            domain.propose.role(
+                "debater", "You are a Debater of a team; from the second round on you see the others' work.", last
+            ),
             domain.conclude.role("arbiter", "You are the Arbiter of a debate.", last),
         ),
         flow=chain(Loop(seats("debater", debaters), rounds), domain.conclude.act("arbiter")),

@@ -22,7 +22,7 @@ def mixture(domain: Domain = MATHS, *, proposers: int = 3) -> Topology:
     return Topology(
         name="mixture",
         roles=(
-            domain.propose.role("proposer", "You are one of several Proposers who work side by side."),
+            domain.propose.role("proposer", "You are a Proposer of a team; others work on the same problem."),
             domain.conclude.role("aggregator", "You are the Aggregator of several proposals.", View("proposer")),
         ),
         flow=chain(

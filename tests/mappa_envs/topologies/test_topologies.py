@@ -55,6 +55,8 @@ def test_the_shapes_are_those_of_their_parameters() -> None:
     assert prover_verifier(rounds=2).max_turns == 6
     assert solo(turns=2).max_turns == 2
     assert star(rounds=1).agents == ("hub_0", *CHAIN.agents)
+    assert "hub" not in {view.role for role in star().roles for view in role.sees}
+    assert all(role.sees[0].role == "hub" for role in star(guided=True).roles[1:])
 
 
 def test_debaters_see_each_others_last_turns_and_the_arbiter_all_of_them() -> None:
