@@ -160,10 +160,11 @@ def submission_findings(cells: Cells | None, grade: TableGrade, sample: Cells, m
         return found | {f"submission.{key}": Finding(met) for key, met in keys.items()}
     follows = None if model is None else agree(cells, model)
     varies: bool | None = not constant(cells)
-    if not varies and follows:
-        varies = None  # the model's fault
+    own: bool | None = not agree(cells, sample)
+    if follows:  # what is wrong with the model's predictions is the model's fault
+        varies, own = varies or None, own or None
     return found | {
-        "submission.own": Finding(not agree(cells, sample)),
+        "submission.own": Finding(own),
         "submission.varies": Finding(varies),
         "submission.follows": Finding(follows),
     }

@@ -144,6 +144,7 @@ def test_a_submission_is_compared_with_sample_and_model() -> None:
     assert found(None)["follows"] is False and found(None, None)["follows"] is None
     one_sided = dict.fromkeys(sample, ("yes",))
     assert found(one_sided, one_sided)["varies"] is None, "the model's fault"
+    assert found(sample, sample)["own"] is None, "the model's fault, too"
 
 
 def test_other_predictions_than_the_models_count_if_they_are_as_good() -> None:
