@@ -60,11 +60,13 @@ def _acts(flow: Flow) -> list[Act]:
 
 
 def _kinds(topology: Topology) -> Iterable[str]:
-    for part in parts(topology.flow):
+    given: Iterable[object] = parts(topology.flow)
+    for part in given:
         if not isinstance(part, Flow):
             yield f"{part!r} is not a flow: write Act({part!r}) for a turn of a role"
-        if isinstance(part, Loop) and not isinstance(part.until, Says | None):
-            yield f"a loop has until={part.until!r}: write Says(role, {part.until!r})"
+        until: object = part.until if isinstance(part, Loop) else None
+        if not isinstance(until, Says | None):
+            yield f"a loop has until={until!r}: write Says(role, {until!r})"
 
 
 def _names(topology: Topology) -> Iterable[str]:
