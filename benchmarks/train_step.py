@@ -2,7 +2,7 @@
 
     pip install trl                                                # beside this package; nothing here depends on it
     python benchmarks/train_step.py                                # against TRL, on the embedded model
-    python benchmarks/train_step.py --model FILE.gguf --agents     # memory with 1, 3 and 8 agents
+    python benchmarks/train_step.py --agents --model FILE.gguf --rows 8 --longest 32   # memory with 1, 3 and 8 agents
 
 An update is: log-probabilities under the reference, group advantages, one optimiser step over all rows. Both train a
 LoRA adapter of the same shape with GRPO and a KL term, in float32. TRL passes 8 rows at a time, its default; here a
@@ -21,6 +21,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Sequence
@@ -41,13 +42,13 @@ from mappa_rl.update import make_batch, update_learner
 GROUP, PER_PASS, BETA, LR = 4, 8, 0.01, 1e-5
 
 
-def make_rows(count: int, vocabulary: int, agents: Sequence[str]) -> list[Row]:
-    """Return rows of random ids: prompts of 64 to 256 tokens, `GROUP` responses of 16 to 256 tokens to each."""
+def make_rows(count: int, vocabulary: int, agents: Sequence[str], longest: int) -> list[Row]:
+    """Return rows of random ids: prompts of up to `longest` tokens, `GROUP` responses of up to as many to each."""
     random, rows = np.random.default_rng(0), []
     for number in range(count):
         if number % GROUP == 0:
-            prompt = random.integers(5, vocabulary, int(np.exp(random.uniform(np.log(64), np.log(256)))))
-        response = random.integers(5, vocabulary, int(np.exp(random.uniform(np.log(16), np.log(256)))))
+            prompt = random.integers(5, vocabulary, int(longest / np.exp(random.uniform(0, np.log(4)))))
+        response = random.integers(5, vocabulary, int(longest / np.exp(random.uniform(0, np.log(16)))))
         agent = agents[number // GROUP % len(agents)]
         ids = tuple(map(int, prompt)), tuple(map(int, response))
         fields = (float(random.uniform()), agent, agent[:-2], "ok", False, number, number // GROUP, 0, "k", 0.0)
@@ -101,16 +102,16 @@ def team_for(model: str, agents: Sequence[str], checkpointing: bool) -> ModelTea
     return team
 
 
-def ours(model: str, count: int, updates: int, checkpointing: bool, agents: Sequence[str]) -> dict[str, float]:
+def ours(options: argparse.Namespace) -> dict[str, float]:
     """Measure this package."""
-    before = resident()
-    team = team_for(model, agents, checkpointing)
-    rows = make_rows(count, team.base.model.config.vocab_size, agents)
+    before, agents = resident(), [f"agent_{n}" for n in range(options.team)]
+    team = team_for(options.model, agents, options.checkpointing)
+    rows = make_rows(options.rows, team.base.model.config.vocab_size, agents, options.longest)
     optim = OptimConfig(lr=LR, minibatches=1, micro_tokens=PER_PASS * tokens_of(rows) // len(rows))
     optimizers = {name: torch.optim.AdamW(team.parameters(name), lr=LR) for name in team.learners}
     algorithm, clock = GRPO(kl="k3_loss", kl_coef=BETA), Clock()
     forget_peak()
-    for _ in range(updates + 1):
+    for _ in range(options.updates + 1):
         clock.start()
         batch = make_batch(team, algorithm, rows, temperature=1.0, micro_tokens=optim.micro_tokens)
         advantages = algorithm.advantages(batch)
@@ -131,7 +132,7 @@ def ours(model: str, count: int, updates: int, checkpointing: bool, agents: Sequ
     }
 
 
-def trl(model: str, count: int, updates: int, checkpointing: bool, agents: Sequence[str]) -> dict[str, float]:
+def trl(options: argparse.Namespace) -> dict[str, float]:
     """Measure TRL."""
     warnings.filterwarnings("ignore")
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
@@ -141,8 +142,9 @@ def trl(model: str, count: int, updates: int, checkpointing: bool, agents: Seque
     from trl import GRPOConfig, GRPOTrainer  # type: ignore[import-not-found,unused-ignore]
 
     before = resident()
-    base = load_base(model, device="cpu", dtype="float32")
-    rows, clock = make_rows(count, base.model.config.vocab_size, agents), Clock()
+    base = load_base(options.model, device="cpu", dtype="float32")
+    rows = make_rows(options.rows, base.model.config.vocab_size, ["agent_0"], options.longest)
+    clock = Clock()
 
     def rollout(prompts: list[str], trainer: Any) -> dict[str, Any]:
         chosen = [rows[int(prompt) * GROUP + n % GROUP] for n, prompt in enumerate(prompts)]
@@ -161,15 +163,15 @@ def trl(model: str, count: int, updates: int, checkpointing: bool, agents: Seque
             clock.stop()
 
     settings = GRPOConfig(
-        output_dir="/tmp/trl_bench",
+        output_dir=tempfile.mkdtemp(),
         per_device_train_batch_size=PER_PASS,
-        gradient_accumulation_steps=count // PER_PASS,
+        gradient_accumulation_steps=options.rows // PER_PASS,
         num_generations=GROUP,
-        max_completion_length=256,
-        max_steps=updates + 1,
+        max_completion_length=options.longest,
+        max_steps=options.updates + 1,
         beta=BETA,
         learning_rate=LR,
-        gradient_checkpointing=checkpointing,
+        gradient_checkpointing=options.checkpointing,
         bf16=False,
         use_cpu=True,
         report_to=[],
@@ -181,7 +183,7 @@ def trl(model: str, count: int, updates: int, checkpointing: bool, agents: Seque
         base.model,
         reward_funcs=lambda score, **_: score,
         args=settings,
-        train_dataset=Dataset.from_dict({"prompt": [str(n) for n in range(count // GROUP)]}),
+        train_dataset=Dataset.from_dict({"prompt": [str(n) for n in range(options.rows // GROUP)]}),
         processing_class=base.tokenizer,
         peft_config=LoraConfig(r=8, lora_alpha=16, target_modules="all-linear", task_type="CAUSAL_LM"),
         rollout_func=rollout,
@@ -194,8 +196,10 @@ def trl(model: str, count: int, updates: int, checkpointing: bool, agents: Seque
 
 def measure(who: str, *, count: int, agents: int, checkpointing: bool, options: argparse.Namespace) -> dict[str, float]:
     """Measure in a process of its own."""
-    command = [sys.executable, __file__, "--worker", who, "--model", options.model, "--updates", str(options.updates)]
-    command += ["--rows", str(count), "--team", str(agents), *(["--checkpointing"] if checkpointing else [])]
+    same = {"--model": options.model, "--updates": options.updates, "--longest": options.longest}
+    given = {"--worker": who, "--rows": count, "--team": agents, **same}
+    command = [sys.executable, __file__, *(str(word) for pair in given.items() for word in pair)]
+    command += ["--checkpointing"] if checkpointing else []
     environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
     made = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if made.returncode:
@@ -249,19 +253,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="tiny", help="what policy.model takes")
     parser.add_argument("--rows", type=int, default=64, help="actions of an update (per agent with --agents)")
+    parser.add_argument("--longest", type=int, default=256, help="longest prompt, and longest response")
     parser.add_argument("--updates", type=int, default=3, help="timed updates of a process; the fastest counts")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--agents", action="store_true", help="memory with 1, 3 and 8 agents")
     parser.add_argument("--out", type=Path, help="JSON file")
-    for hidden in ("--worker", "--team"):
-        parser.add_argument(hidden, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", choices=("ours", "trl"), help=argparse.SUPPRESS)
+    parser.add_argument("--team", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--checkpointing", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        names = [f"agent_{n}" for n in range(int(options.team))]
-        work = {"ours": ours, "trl": trl}[options.worker]
-        print(json.dumps(work(options.model, options.rows, options.updates, options.checkpointing, names)))
+        print(json.dumps({"ours": ours, "trl": trl}[options.worker](options)))
         return
     load = os.getloadavg()[0]
     result = of_agents(options) if options.agents else against_trl(options)

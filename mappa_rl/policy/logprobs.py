@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -73,9 +74,9 @@ def token_logprobs(model: Any, states: Tensor, targets: Tensor, temperature: flo
     chunk: Callable[[Tensor, Tensor], Tensor] = compute
     if torch.is_grad_enabled():
         if any(p.requires_grad for p in head.parameters()):
-            chunk = lambda s, t: checkpoint(compute, s, t, use_reentrant=False)  # noqa: E731
+            chunk = partial(checkpoint, compute, use_reentrant=False)
         elif states.requires_grad:
-            chunk = lambda s, t: _with_slope(compute, s, t)  # noqa: E731
+            chunk = partial(_with_slope, compute)
     size = max(1, _CHUNK_NUMBERS // model.config.get_text_config().vocab_size)
     return torch.cat([chunk(s, t) for s, t in zip(states.split(size), targets.split(size), strict=True)])
 

@@ -94,7 +94,8 @@ class Adapters:
         seed: int = 0,
         start_from: Path | None = None,
     ) -> None:
-        self.base, self.learners = base, dict(learners)
+        self.base = base
+        self.learners: Mapping[str, tuple[str, ...]] = dict(learners)
         config = LoraConfig(
             r=rank,
             lora_alpha=alpha,
@@ -183,7 +184,8 @@ class FullCopies:
     """
 
     def __init__(self, base: Base, learners: Mapping[str, tuple[str, ...]]) -> None:
-        self.base, self.learners = base, dict(learners)
+        self.base = base
+        self.learners: Mapping[str, tuple[str, ...]] = dict(learners)
         base.model.requires_grad_(False)
         self.models = {learner: copy.deepcopy(base.model).requires_grad_(True) for learner in self.learners}
 
