@@ -22,7 +22,7 @@ from mappa_envs.sandbox.client import PORTS
 from mappa_envs.sandbox.process import ORDER_SECONDS, ServerProcess
 from mappa_envs.sandbox.workspace import HostWorkspace, run_folder
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 KERNEL_THREADS = 12
 """Threads that an idle kernel has itself; RLIMIT_NPROC counts threads, `max_processes` does not mean these."""
 
