@@ -52,8 +52,8 @@ def build_messages(
 
     The system message holds the role's instructions, the first user message the problem and what the role sees of
     others, then come the agent's own turns as assistant messages with their tool results as user messages. Roles
-    alternate strictly, as every chat template wants. Where agents share files, each user message lists them as they
-    are when the agent acts on it.
+    alternate strictly, as every chat template wants. Where agents share files, each user message lists those that the
+    role's views show, as they are when the agent acts on it.
 
     Args:
         topology: Gives the roles and their views.
@@ -67,15 +67,21 @@ def build_messages(
     for view in role.sees:
         parts += _shared(topology, view, turns, agent)
     messages: list[Message] = [{"role": "system", "content": role.instructions}]
-    workspace = files
+    workspace = _listed(topology, agent, files)
     for turn in turns:
         if turn.agent == agent:
             messages.append({"role": "user", "content": _with_files(parts, workspace)})
             messages.append({"role": "assistant", "content": turn.action})
             parts = [tool_text(turn.tools) or "Continue."]
-        workspace = turn.files
+        workspace = _listed(topology, agent, turn.files)
     messages.append({"role": "user", "content": _with_files(parts, workspace)})
     return tuple(messages)
+
+
+def _listed(topology: Topology, agent: str, files: Sequence[FileRecord]) -> list[FileRecord]:
+    """Return the files that an agent is told of: the task's, its own, and those of roles whose files its views show."""
+    shown = {view.role for view in topology.role_of(agent).sees if view.files}
+    return [f for f in files if f.turn is None or f.writer == agent or topology.role_of(f.writer).name in shown]
 
 
 def _with_files(parts: Sequence[str], files: Sequence[FileRecord]) -> str:

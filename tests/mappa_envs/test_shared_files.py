@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from teams import LengthJudge, Sums, says_done
 from envs_registry.errors import ConfigError
 from mappa_envs import background
 from mappa_envs.inspection import Evidence, FileWork, without_graded
-from mappa_envs.messages import MAX_LISTED, files_text
+from mappa_envs.messages import MAX_LISTED, build_messages, files_text
 from mappa_envs.sandbox import SandboxConfig
 from mappa_envs.sandbox.shared import close_shared
 from mappa_envs.tasks.base import Task
@@ -122,6 +123,29 @@ def test_agents_side_by_side_write_one_after_the_other_and_the_judge_gets_the_fa
     assert without_graded(reader.facts) == first.facts
     assert [f.name for f in reader.files] == ["both.txt", "given.txt", "x.txt", "y.txt"]
     env.close()
+
+
+@pytest.mark.parametrize("sees", [(), (View("writer", files=False),)])
+def test_files_of_roles_that_no_view_shows_are_not_listed(sees: tuple[View, ...]) -> None:
+    blind = Role("reader", "Read.", duty="read", sees=(View("helper"), *sees))
+    helper = Role("helper", "Help.", duty="write", sees=(View("writer", files=True),))
+    team = replace(
+        TEAM, roles=(TEAM.roles[0], helper, blind), flow=Chain((seats("writer", 2), Act("helper"), Act("reader")))
+    )
+    files = [FileRecord("a", 1, "task", None), *(FileRecord(w, 1, f"{w}_0", 0) for w in ("writer", "helper", "reader"))]
+    prompts = {
+        agent: build_messages(team, "Do it.", [], f"{agent}_0", files)[-1]["content"] for agent in ("helper", "reader")
+    }
+    assert [name for name in ("a", "writer", "helper", "reader") if f"- {name}, 1 bytes" in prompts["reader"]] == [
+        "a",
+        "helper",
+        "reader",
+    ]
+    assert [name for name in ("a", "writer", "helper", "reader") if f"- {name}, 1 bytes" in prompts["helper"]] == [
+        "a",
+        "writer",
+        "helper",
+    ]
 
 
 def test_somebody_has_to_grade_the_episode() -> None:
