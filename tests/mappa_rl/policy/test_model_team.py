@@ -270,10 +270,12 @@ def test_rows_hold_the_sampled_ids_where_their_text_would_be_tokenised_otherwise
     bodies = [s.response_ids[: len(s.response_ids) - (not s.truncated)] for s in samples]
     other = [sample for sample, one, two in zip(samples, again, bodies, strict=True) if one != two]
     assert other
-    for sample in other:  # the log-probabilities belong to the ids that are kept
-        row = replace(rows_by(team, "solver_0", Sampling(max_new_tokens=1))[0], **ids_of(sample))
-        got = team.reference_logprobs([row], temperature=3.0, micro_tokens=1)[0]
-        torch.testing.assert_close(got, torch.tensor(sample.logprobs), atol=2e-4, rtol=1e-3)
+    template = rows_by(team, "solver_0", Sampling(max_new_tokens=1))[0]
+    rows = [replace(template, **ids_of(sample)) for sample in other]
+    got = team.reference_logprobs(rows, temperature=3.0, micro_tokens=4096)
+    for i, sample in enumerate(other):  # the log-probabilities belong to the ids that are kept
+        expected = torch.tensor(sample.logprobs)
+        torch.testing.assert_close(got[i, : len(expected)], expected, atol=2e-4, rtol=1e-3)
 
 
 def ids_of(sample: Sample) -> dict[str, Any]:
