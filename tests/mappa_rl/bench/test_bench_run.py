@@ -192,21 +192,22 @@ def test_a_killed_benchmark_leaves_no_process_and_goes_on_to_the_same_numbers(tm
         )
 
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert start(whole).wait() == 0
-    process = start(killed)
-    while not list(killed.rglob("result.json")):
-        assert process.poll() is None
-        time.sleep(0.05)
-    workers = psutil.Process(process.pid).children(recursive=True)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    _, alive = psutil.wait_procs(workers, timeout=30)
+    with start(whole) as process:
+        process.communicate()
+    assert process.returncode == 0
+    with start(killed) as process:
+        while not list(killed.rglob("result.json")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        workers = psutil.Process(process.pid).children(recursive=True)
+        os.kill(process.pid, signal.SIGKILL)
+        _, alive = psutil.wait_procs(workers, timeout=60)
     assert not alive
     finished_before = len(list(killed.rglob("result.json")))
     assert 1 <= finished_before < 6
-    again = start(killed)
-    text, _ = again.communicate()
-    assert again.returncode == 0
+    with start(killed) as process:
+        text, _ = process.communicate()
+    assert process.returncode == 0
     assert f"{finished_before} runs were finished before" in text
 
     def numbers(out: Path) -> list[dict[str, Any]]:
