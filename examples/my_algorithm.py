@@ -1,7 +1,5 @@
 """An algorithm of your own, and one training step with it: each agent against its own best action on the task."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from torch import Tensor
@@ -25,6 +23,6 @@ class BestOfGroup(Algorithm):
 
 
 if __name__ == "__main__":
-    small = ["steps=1", "rollout.tasks_per_step=4", "eval.tasks=0", "algorithm.name=__main__:BestOfGroup"]
+    small = ["steps=1", "rollout.tasks_per_step=2", "eval.tasks=0", "algorithm.name=__main__:BestOfGroup"]
     run = Trainer(load_config(TrainConfig, None, small), Path("my_run")).run()
     print((run.run_dir / "metrics.jsonl").read_text())

@@ -75,6 +75,7 @@ def test_an_ordinary_user_gets_levels_3_and_2() -> None:
     assert "[100%]" in printed and "SKIPPED" not in printed
 
 
+@pytest.mark.slow
 def test_root_without_namespaces_and_landlock_gets_level_1() -> None:
     tests = (*FILES, f"{HERE}/test_level_uid.py")
     printed = _pytest(None, "uid_only", *tests, "-k", f"{CORE} or test_uid_only or of_other_episodes")
