@@ -57,6 +57,23 @@ def test_every_item_is_handed_out_once_and_the_pool_fills_up_again() -> None:
     background.run(scenario())
 
 
+def test_a_start_that_the_interpreters_exit_overtook_leaves_nothing_open() -> None:
+    async def scenario() -> None:
+        factory = Factory()
+
+        async def start() -> Item:
+            if factory.made:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            return await factory()
+
+        pool = KernelPool(start, 2)
+        await pool.filled()
+        await pool.close()
+        assert [item.alive for item in factory.made] == [False]
+
+    background.run(scenario())
+
+
 def test_dead_items_are_never_handed_out() -> None:
     async def scenario() -> None:
         factory = Factory()
