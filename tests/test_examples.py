@@ -24,7 +24,8 @@ class Run:
 
 
 PARTICULAR = {
-    "sb3_choice": Run("stable_baselines3", arguments=("1",)),
+    "openai_server": Run("torch", slow=True),
+    "sb3_choice": Run("stable_baselines3", arguments=("1",), slow=True),
     "sb3_token_level": Run("stable_baselines3", arguments=("1",), slow=True),
     "rllib_pettingzoo": Run("ray", slow=True, quiet=False),
     "trl_grpo_one_role": Run("trl", slow=True, quiet=False),

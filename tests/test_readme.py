@@ -36,6 +36,7 @@ def test_each_file_is_under_thirty_lines(folder: Path) -> None:
         assert len(path.read_text(encoding="utf-8").splitlines()) < 30, path.name
 
 
+@pytest.mark.slow
 def test_an_environment_and_a_topology_of_ones_own_are_compared(folder: Path) -> None:
     text = mappa(
         folder,

@@ -24,6 +24,7 @@ def matrix(names: list[str], faults: tuple[str, ...]) -> list[Case]:
     return list(blame_cases(lambda: DataPipeline(tasks=source), source, range(len(names)), faults=faults))
 
 
+@pytest.mark.slow
 def test_a_fault_of_each_role_is_blamed_on_it() -> None:
     cases = matrix(["labels"], ("target leak", "unfitted model", "rows left out"))
     assert all(case.right for case in cases), blame_table(cases)
