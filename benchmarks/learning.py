@@ -119,13 +119,14 @@ def draw(cells: Sequence[Cell], path: Path) -> None:
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 2, sharey=True)
-    groups = (
+    arms = by_arm(cells)
+    groups = [
         ("rewards (REINFORCE++)", ("process", "outcome", "mixed")),
         ("algorithms (process)", ("process", "grpo", "dr_mas")),
-    )
-    arms = by_arm(cells)
-    for panel, (title, names) in zip(panels, groups, strict=True):
+    ]
+    shown = [group for group in groups if len(arms.keys() & set(group[1])) > 1] or groups[:1]
+    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    for panel, (title, names) in zip(panels, shown, strict=True):
         for arm in (name for name in names if name in arms):
             mine = arms[arm]
             x = [at for at, _ in mine[0]["curve"]]
