@@ -59,7 +59,7 @@ def test_the_numbers_are_those_of_one_process(case: str, two: tuple[Path, dict[s
         ours, theirs = load_file(out / case / file), load_file(tmp_path / "one" / file)
         for name, weights in theirs.items():
             # AdamW divides by the size of a gradient, which blows up the last bits of one near zero.
-            assert (ours[name] - weights).norm() < 1e-3 * weights.norm(), name
+            assert (ours[name] - weights).norm() <= 1e-3 * weights.norm(), name
     first, second = report[case]
     assert first == second, "the processes' adapters differ"
 
