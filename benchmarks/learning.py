@@ -52,16 +52,19 @@ def run_cell(arm: str, seed: int, levels: Sequence[int], steps: int, every: int,
     started = time.monotonic()
     Trainer(config, folder).run()
     rollouts = config.rollout.tasks_per_step * config.rollout.samples_per_task
-    evals = {int(path.stem[-6:]): json.loads(path.read_text()) for path in sorted(folder.glob("eval-??????.json"))}
     return {
         "arm": arm,
         "seed": seed,
         "settings": settings,
         "commit": _commit(),
         "seconds": round(time.monotonic() - started, 1),
-        "curve": [[step * rollouts, evals[step]["success"]["mean"]] for step in sorted(evals)],
-        "training": [json.loads(line)["success"] for line in (folder / "metrics.jsonl").read_text().splitlines()],
+        "curve": [[line["step"] * rollouts, line["success"]] for line in _lines(folder / "evaluations.jsonl")],
+        "training": [line["success"] for line in _lines(folder / "metrics.jsonl")],
     }
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def _commit() -> str:
@@ -90,16 +93,19 @@ def by_arm(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     }
 
 
+def band(cells: Sequence[Cell]) -> list[tuple[float, float, float]]:
+    """Return an arm's mean success with its interval in percent, one per evaluation."""
+    curves = zip(*([100 * success for _, success in cell["curve"]] for cell in cells), strict=True)
+    return [interval(successes) for successes in curves]
+
+
 def tables(cells: Sequence[Cell]) -> str:
     """Return success against rollouts and rollouts to the outcome arm's final success, as Markdown."""
     arms = by_arm(cells)
     ats = [at for at, _ in cells[0]["curve"]]
     lines = ["| rollouts | " + " | ".join(arms) + " |", "|---" * (len(arms) + 1) + "|"]
-    for i, at in enumerate(ats):
-        row = (interval([c["curve"][i][1] for c in mine]) for mine in arms.values())
-        lines.append(
-            f"| {at} | " + " | ".join(f"{100 * m:.1f} ({100 * a:.0f}-{100 * b:.0f})" for m, a, b in row) + " |"
-        )
+    for at, *row in zip(ats, *map(band, arms.values()), strict=True):
+        lines.append(f"| {at} | " + " | ".join(f"{mean:.1f} ({low:.0f}-{high:.0f})" for mean, low, high in row) + " |")
     if "outcome" in arms:
         threshold = statistics.fmean(c["curve"][-1][1] for c in arms["outcome"])
         lines += ["", f"Rollouts to {100 * threshold:.1f} % (the outcome arm's final mean), seed by seed:", ""]
@@ -130,11 +136,10 @@ def draw(cells: Sequence[Cell], path: Path) -> None:
         for arm in (name for name in names if name in arms):
             mine = arms[arm]
             x = [at for at, _ in mine[0]["curve"]]
-            band = [interval([c["curve"][i][1] for c in mine]) for i in range(len(x))]
+            means, lows, highs = zip(*band(mine), strict=True)
             label = "reinforce_pp" if arm == "process" and "grpo" in names else arm
-            (line,) = panel.plot(x, [100 * m for m, _, _ in band], marker="o", label=f"{label} ({len(mine)} seeds)")
-            low, high = [100 * a for _, a, _ in band], [100 * b for _, _, b in band]
-            panel.fill_between(x, low, high, color=line.get_color(), alpha=0.2)
+            (line,) = panel.plot(x, means, marker="o", label=f"{label} ({len(mine)} seeds)")
+            panel.fill_between(x, lows, highs, color=line.get_color(), alpha=0.2)
         panel.set(xlabel="training episodes", title=title, ylim=(0, 100))
         panel.legend(loc="lower right")
     panels[0].set_ylabel("held-out success, % (95 % interval over seeds)")
