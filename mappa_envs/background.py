@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -20,12 +20,28 @@ _loop: asyncio.AbstractEventLoop | None = None
 _pid: int | None = None
 
 
+class _Threads(ThreadPoolExecutor):
+    """Runs work at once where the interpreter is ending: no pool takes any more then, but kernels are still closed."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        try:
+            return super().submit(fn, *args, **kwargs)
+        except RuntimeError:
+            done: Future[T] = Future()
+            try:
+                done.set_result(fn(*args, **kwargs))
+            except BaseException as error:
+                done.set_exception(error)
+            return done
+
+
 def loop() -> asyncio.AbstractEventLoop:
     """Return the running background loop of this process, starting it where needed (also after a fork)."""
     global _loop, _pid
     with _lock:
         if _loop is None or _pid != os.getpid() or _loop.is_closed():
             _loop, _pid = asyncio.new_event_loop(), os.getpid()
+            _loop.set_default_executor(_Threads(thread_name_prefix="mappa-worker"))
             threading.Thread(target=_loop.run_forever, name="mappa-background", daemon=True).start()
         return _loop
 

@@ -131,8 +131,6 @@ class KernelPool(Generic[T]):
         self._closed = True
         if self._refill is not None:
             self._refill.cancel()
-            # RuntimeError: a start that the interpreter's exit overtook gets no thread any more.
-            with contextlib.suppress(asyncio.CancelledError, SandboxError, RuntimeError):
-                await self._refill
+            await asyncio.wait({self._refill})
         idle, self._idle = list(self._idle), deque()
         await asyncio.gather(*(item.close() for item in idle))

@@ -6,14 +6,9 @@ import asyncio
 import atexit
 import contextlib
 import os
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
 
 from mappa_envs import background
 from mappa_envs.sandbox.base import Sandbox, SandboxConfig
-
-T = TypeVar("T")
 
 _open: dict[tuple[int, SandboxConfig], asyncio.Task[Sandbox]] = {}
 
@@ -39,23 +34,6 @@ async def shared_sandbox(config: SandboxConfig) -> Sandbox:
         raise
 
 
-class _Inline(ThreadPoolExecutor):
-    """Runs what it is given at once: at interpreter exit no thread pool takes work any more."""
-
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        done: Future[T] = Future()
-        try:
-            done.set_result(fn(*args, **kwargs))
-        except BaseException as error:
-            done.set_exception(error)
-        return done
-
-
-async def _close_at_exit() -> None:
-    asyncio.get_running_loop().set_default_executor(_Inline())
-    await _close_all()
-
-
 async def _close_all() -> None:
     mine = [key for key in _open if key[0] == os.getpid()]
     for key in mine:
@@ -75,4 +53,4 @@ def close_shared() -> None:
 def _at_exit() -> None:
     if any(pid == os.getpid() for pid, _ in _open):
         with contextlib.suppress(TimeoutError):
-            background.submit(_close_at_exit()).result(timeout=10)
+            background.submit(_close_all()).result(timeout=10)
