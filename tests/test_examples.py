@@ -17,7 +17,6 @@ class Run:
 
     needs: str
     """A package; the example is skipped without it."""
-    arguments: tuple[str, ...] = ()
     slow: bool = False
     quiet: bool = True
     """Whether it may neither warn nor print to stderr."""
@@ -25,17 +24,18 @@ class Run:
 
 PARTICULAR = {
     "openai_server": Run("torch", slow=True),
-    "sb3_choice": Run("stable_baselines3", arguments=("1",), slow=True),
-    "sb3_token_level": Run("stable_baselines3", arguments=("1",), slow=True),
     "rllib_pettingzoo": Run("ray", slow=True, quiet=False),
     "trl_grpo_one_role": Run("trl", slow=True, quiet=False),
 }
 
+LEARNING = ("sb3_choice", "sb3_token_level")
+"""Examples that are run by a test of what they print."""
 
-def run(example: Path, folder: Path, *arguments: str, quiet: bool = True) -> str:
+
+def run(example: Path, folder: Path, *, quiet: bool = True) -> str:
     flags = ["-W", "error"] if quiet else []
     result = subprocess.run(
-        [sys.executable, *flags, str(example), *arguments], cwd=folder, capture_output=True, text=True, timeout=280
+        [sys.executable, *flags, str(example)], cwd=folder, capture_output=True, text=True, timeout=280
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert not quiet or not result.stderr.strip()
@@ -45,7 +45,8 @@ def run(example: Path, folder: Path, *arguments: str, quiet: bool = True) -> str
 def _cases() -> list[object]:
     slow = [pytest.mark.slow]
     marks = {name: slow for name, particular in PARTICULAR.items() if particular.slow}
-    return [pytest.param(example, id=example.stem, marks=marks.get(example.stem, ())) for example in EXAMPLES]
+    others = [example for example in EXAMPLES if example.stem not in LEARNING]
+    return [pytest.param(example, id=example.stem, marks=marks.get(example.stem, ())) for example in others]
 
 
 @pytest.mark.parametrize("example", _cases())
@@ -56,11 +57,11 @@ def test_the_example_runs(example: Path, tmp_path: Path) -> None:
         return
     if importlib.util.find_spec(particular.needs) is None:
         pytest.skip(f"{particular.needs} is not installed")
-    assert run(example, tmp_path, *particular.arguments, quiet=particular.quiet).strip()
+    assert run(example, tmp_path, quiet=particular.quiet).strip()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sb3_choice", "sb3_token_level"])
+@pytest.mark.parametrize("name", LEARNING)
 def test_the_return_rises_for_three_seeds(name: str, tmp_path: Path) -> None:
     pytest.importorskip("stable_baselines3")
     (example,) = (path for path in EXAMPLES if path.stem == name)

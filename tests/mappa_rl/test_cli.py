@@ -32,13 +32,17 @@ def test_play_prints_a_transcript_with_scores() -> None:
     assert text.count("score 10.0/10") == 6
 
 
+def episode_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(("train  ", "eval   "))]
+
+
 def test_play_all_prints_a_line_for_every_task_of_both_splits(tmp_path: Path) -> None:
     file = tmp_path / "tasks.jsonl"
     lines = [{"prompt": f"What is {i} + {i}?", "answer": 2 * i} for i in range(6)]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     settings = ["env.kwargs.tasks.source=jsonl", f"env.kwargs.tasks.path={file}", "env.kwargs.tasks.eval_share=0.5"]
     text = run("play", "Mappa/MathChat-v0", *settings, "--episodes", "all")
-    episodes = [line for line in text.splitlines() if line.startswith(("train  ", "eval   "))]
+    episodes = episode_lines(text)
     assert len(episodes) == 6 and all("  success  " in line and "verifier 10.0" in line for line in episodes)
     assert "all" in text.splitlines()[-1] and "1.000" in text.splitlines()[-1]
 
@@ -47,7 +51,7 @@ def test_play_all_prints_a_line_for_every_task_of_both_splits(tmp_path: Path) ->
 def test_play_all_solves_tables_with_the_scripted_team() -> None:
     settings = ["env.kwargs.tasks.names=[iris,wine,diabetes_progression,penguins]", "env.kwargs.tasks.eval_share=0.5"]
     text = run("play", "Mappa/DataPipeline-v0", *settings, "--episodes", "all")
-    episodes = [line for line in text.splitlines() if line.startswith(("train  ", "eval   "))]
+    episodes = episode_lines(text)
     assert len(episodes) == 4 and all("  success  " in line and "analyst" in line for line in episodes)
 
 

@@ -58,8 +58,10 @@ def test_the_numbers_are_those_of_one_process(case: str, two: tuple[Path, dict[s
         file = Path("adapters") / agent / "adapter_model.safetensors"
         ours, theirs = load_file(out / case / file), load_file(tmp_path / "one" / file)
         for name, weights in theirs.items():
-            # AdamW divides by the size of a gradient, which blows up the last bits of one near zero.
-            assert (ours[name] - weights).norm() <= 1e-3 * weights.norm(), name
+            # AdamW divides by the size of a gradient, which blows up the last bits of one near zero. A lora_B starts
+            # at zero, so that its norm is only what was learned.
+            limit = 1e-3 if "lora_B" in name else 1e-4
+            assert (ours[name] - weights).norm() <= limit * weights.norm(), name
     first, second = report[case]
     assert first == second, "the processes' adapters differ"
 
