@@ -50,9 +50,8 @@ def kernel(order: dict[str, Any], places: dict[str, str]) -> Any:
         isolation.landlock(_rules(order, places))
     from mappa_envs.sandbox import kernel_app
 
-    for name in [name for name in sys.modules if name.split(".")[0] == "mappa_envs"]:
-        if name not in (kernel_app.__name__, "mappa_envs.sandbox.streams"):
-            del sys.modules[name]
+    for name in order["forgotten"]:
+        sys.modules.pop(name, None)
     sys.path.insert(0, "")
     connection = {**order["connection"], "ip": f"{places['sockets']}/k"}
     app = kernel_app.build(connection, workdir=places["work"], scratch=places["home"], seed=order["seed"])

@@ -16,6 +16,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -26,11 +27,14 @@ from typing import Any
 sys.modules.setdefault("debugpy", None)  # type: ignore[arg-type]
 
 import ipykernel.ipkernel
+from ipykernel.compiler import XCachingCompiler
 from ipykernel.displayhook import ZMQShellDisplayHook
 from ipykernel.iostream import IOPubThread
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQDisplayPublisher, ZMQInteractiveShell
+from IPython.core.profiledir import ProfileDir
+from jupyter_client.session import new_id
 from traitlets import Type
 
 from mappa_envs.sandbox.streams import EVALUE_CHARS, TEXT_CHARS, BoundedStream, bounded, clean, cut_middle
@@ -159,6 +163,21 @@ class App(IPKernelApp):
     def write_connection_file(self, **kwargs: Any) -> None:
         """Leave out, as above."""
 
+    def update_config(self, config: Any) -> None:
+        """Leave out what changes nothing: IPython applies the configuration twice, which touches every setting."""
+        if config != self.config:
+            super().update_config(config)
+
+    def init_config_files(self) -> None:
+        """Leave out: kernels are alike everywhere, whatever the machine configures for its own IPython."""
+
+    def load_config_file(self, *args: Any, **kwargs: Any) -> None:
+        """Leave out, as above."""
+
+    def init_code(self) -> None:
+        """Leave out start-up files, as above; IPython would also list all modules, see `_Kernel.__init__`."""
+        self.shell.user_ns_hidden.update(self.shell.user_ns)
+
     def init_heartbeat(self) -> None:
         """Start the heartbeat only for stock clients: ours watches the process itself."""
         if self.heartbeat_wanted:
@@ -213,6 +232,21 @@ def _config() -> Any:
     return config
 
 
+def prepare() -> None:
+    """Make what is the same in every kernel, so that it is made once, before kernels are forked.
+
+    The application and its shell only: no thread, loop, socket, file or secret, which a fork must not inherit.
+    `build` then gives them what is a kernel's own.
+    """
+    app = App.instance(config=_config())
+    app.log.setLevel(app.log_level)  # else records of every level are made, and then dropped by the handler
+    app.session  # noqa: B018  # made when it is first asked for
+    shell = _Shell.instance(config=_config(), profile_dir=ProfileDir(), compiler_class=XCachingCompiler)
+    shell.run_cell("pass", silent=True)  # has made what is made when it is first used
+    shell.display_formatter.format(0)
+    tempfile.tempdir = None  # looked up meanwhile, and another in the kernel
+
+
 def build(connection: Mapping[str, Any], *, workdir: str, scratch: str, seed: int | None) -> Any:
     """Make and initialise the kernel application of this process; `start()` then runs it for ever.
 
@@ -233,12 +267,18 @@ def build(connection: Mapping[str, Any], *, workdir: str, scratch: str, seed: in
     app.default_extensions = []
     app.transport = "ipc"
     app.ip = connection["ip"]
+    app.session.pid, app.session.session = os.getpid(), new_id()
     app.session.key = str(connection["key"]).encode()
     for channel, port in connection["ports"].items():
         setattr(app, f"{channel}_port", port)
+    prepared = _Shell.instance() if _Shell.initialized() else None
+    if prepared is not None:
+        app.user_ns = prepared.user_ns
     app.initialize([])
-    _threads_keep_their_cell()
     shell = app.shell
+    if prepared is not None:
+        _own(prepared, app)
+    _threads_keep_their_cell()
     warnings.filterwarnings("ignore", message="To exit: use")  # IPython's advice after sys.exit()
     _enable_plots(shell)
 
@@ -248,6 +288,15 @@ def build(connection: Mapping[str, Any], *, workdir: str, scratch: str, seed: in
 
     shell.events.register("pre_run_cell", enter)
     return app
+
+
+def _own(shell: Any, app: App) -> None:
+    """Give a prepared shell what its constructor takes from the kernel and its surroundings."""
+    shell.parent = shell.kernel = app.kernel
+    shell.profile_dir = app.profile_dir
+    shell.ipython_dir = app.ipython_dir
+    shell.starting_dir = os.getcwd()
+    shell.user_ns["_dh"][:] = [Path(shell.starting_dir)]
 
 
 def _threads_keep_their_cell() -> None:

@@ -19,6 +19,7 @@ CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE, MS_SLAVE = 32, 4096, 16384, 1 << 18, 1 << 19
 MNT_DETACH = 2
+MADV_COLLAPSE = 25
 
 RESOLVE_NO_XDEV, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 1, 2, 4, 8
 
@@ -94,6 +95,28 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = 
 def unmount(target: str) -> None:
     """Detach the mount at `target`; nothing happens if there is none."""
     _libc.umount2(target.encode(), MNT_DETACH)
+
+
+def collapse_memory() -> int:
+    """Put this process's private memory on huge pages, as far as the kernel can; a fork is then half as dear.
+
+    A fork and the end of the forked process handle every page one by one; of a huge one that nobody has written to
+    they handle 2 MiB at once, and even one that was split is handled in runs.
+
+    Returns:
+        Bytes on huge pages; 0 before Linux 6.1, which cannot.
+    """
+    size, done = 2 << 20, 0
+    with open("/proc/self/maps") as file:
+        areas = [line.split() for line in file]
+    for place, rights, *rest in areas:
+        if not rights.startswith("rw") or (len(rest) > 3 and rest[3] != "[heap]"):
+            continue
+        first, end = (int(address, 16) for address in place.split("-"))
+        for start in range(-(-first // size) * size, end - size + 1, size):
+            failed = _libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), MADV_COLLAPSE)
+            done += 0 if failed else size
+    return done
 
 
 def map_self(uid: int, gid: int) -> None:

@@ -1,7 +1,8 @@
 """The preloaded process that every kernel is forked from. It runs inside bubblewrap at level 3, bare at 2 and 1.
 
-One thread, no event loop, no zmq context, no IPython shell: forking is safe only so. It was started with a clean
-environment and never holds anything secret, because agents can read all of their inherited memory.
+One thread, no event loop, no zmq context, no socket but its own: forking is safe only so. The IPython shell is made
+beforehand, see `kernel_app.prepare`; its history, which would be a thread and a file, is switched off. The zygote was
+started with a clean environment and never holds anything secret, because agents can read all inherited memory.
 
 It takes orders on an inherited socket, which no path leads to. Messages are JSON with descriptors beside them:
 
@@ -32,8 +33,10 @@ PRELOADED = (
     "sklearn.metrics", "sklearn.neighbors", "sklearn.tree", "sympy", "matplotlib.pyplot",
     "matplotlib_inline.backend_inline",
     "ipykernel.kernelapp", "jupyter_client.session", "zmq.eventloop.zmqstream",
-    "IPython.core.pylabtools", "mappa_envs.sandbox.kernel_app",
+    "IPython.core.pylabtools", "mappa_envs.sandbox.kernel_app", "mappa_envs.sandbox.confine",
 )  # fmt: skip
+KEPT = ("mappa_envs.sandbox.kernel_app", "mappa_envs.sandbox.streams")
+"""Modules of this project that agents can import, because their kernel runs them."""
 WORKSPACES = "/ws"
 _MESSAGE = 1 << 20
 
@@ -246,13 +249,20 @@ def main() -> None:
             enter_namespaces(settings["server_uid"])
         preload()
         rehearse(os.environ["TMPDIR"])
+        from mappa_envs.sandbox import kernel_app
+
+        kernel_app.prepare()
     except Exception as error:
         send(control, {"ok": False, "errno": None, "error": f"{type(error).__name__}: {error}"})
         raise SystemExit(1) from None
     sys.path[:] = [entry for entry in sys.path if entry != settings["code"]]
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # Listed here, once: a look at the names of all modules would copy five megabytes of them in every kernel.
+    settings["forgotten"] = [name for name in sys.modules if name.startswith("mappa_envs") and name not in KEPT]
+    settings["forgotten"].append("__mp_main__")  # this file, under a name that multiprocessing gave it
     gc.collect()
     gc.freeze()
+    syscalls.collapse_memory()
     send(control, {"ok": True, "seconds": time.monotonic() - started})
     with contextlib.suppress(KeyboardInterrupt, ConnectionError):
         Zygote(settings, control).serve()

@@ -60,6 +60,34 @@ def test_ordinary_cells(full: Box, code: str, output: str | None) -> None:
         assert (result.status, result.output) == ("ok", output)
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "get_ipython().kernel.shell is get_ipython()",
+        "get_ipython().parent is get_ipython().kernel",
+        "get_ipython().user_ns is get_ipython().kernel.user_ns is globals()",
+        "get_ipython().kernel.session.pid == os.getpid()",
+        "sys.stdout.session is sys.displayhook.session is get_ipython().display_pub.session",
+        "[str(path) for path in _dh] == [get_ipython().starting_dir] == [os.environ['HOME']]",
+        "get_ipython().profile_dir.location.startswith(get_ipython().ipython_dir + '/')",
+        "get_ipython().ipython_dir.startswith(os.environ['HOME'])",
+        "tempfile.gettempdir() == os.environ['TMPDIR']",
+        "sys.modules['__main__'].__dict__ is globals() and __name__ == '__main__'",
+        "'__mp_main__' not in sys.modules and 'mappa_envs.sandbox.zygote' not in sys.modules",
+        "(get_ipython().execution_count, len(In)) == (3, 3)",
+        "not [name for name in get_ipython().run_line_magic('who_ls', '') if name not in ('os', 'sys', 'tempfile')]",
+    ],
+)
+def test_what_was_prepared_before_the_fork_became_the_kernels_own(box: Box, claim: str) -> None:
+    result = box.cell("import os, sys, tempfile", claim)
+    assert (result.status, result.output) == ("ok", "True\n")
+
+
+def test_kernels_do_not_share_a_session_id(box: Box) -> None:
+    code = "get_ipython().kernel.session.session, get_ipython().kernel.session.msg_id"
+    assert box.cell(code).output != box.cell(code).output
+
+
 def test_errors_carry_their_name_and_a_plain_traceback(box: Box) -> None:
     result = box.cell("print('before')\n1 / 0")
     assert (result.status, result.error_name) == ("error", "ZeroDivisionError")
