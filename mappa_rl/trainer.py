@@ -78,7 +78,12 @@ class Trainer:
         if config.eval.tasks:
             self.envs["eval"] = make_env(config, "eval")
             contamination = self._check_contamination()
-        self.team = make_team(config, self.envs["train"].possible_agents, value_heads=self.algorithm.needs_values)
+        self.team = make_team(
+            config,
+            self.envs["train"].possible_agents,
+            value_heads=self.algorithm.needs_values,
+            sharding=self.processes.sharding,
+        )
         self.learner = Learner(config, self.team, self.algorithm, self.processes, run_dir)
         self.step = 0
         """Training steps that are done."""

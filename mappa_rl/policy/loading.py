@@ -72,6 +72,7 @@ def load_base(
     device: str = "auto",
     attention: str | None = None,
     gradient_checkpointing: bool = False,
+    move: bool = True,
 ) -> Base:
     """Load a base model and its tokenizer.
 
@@ -82,6 +83,7 @@ def load_base(
         device: `auto` or a torch device.
         attention: transformers' `attn_implementation`, or None for its choice.
         gradient_checkpointing: Compute activations again in the backward pass: less memory, more time.
+        move: Put the weights on the device; else they stay in main memory, for `Sharding.split` to move.
 
     Raises:
         PolicyError: If the folder or file is missing, transformers cannot load it, or its logits are not those of its
@@ -109,7 +111,7 @@ def load_base(
             got=str(error).strip().split("\n")[0],
             fix="check the name; offline, give a local folder",
         ) from error
-    loaded.to(where).eval()
+    loaded.to(where if move else "cpu").eval()
     _check_head(loaded, model)
     if gradient_checkpointing:
         # transformers renamed the method within its version 5.

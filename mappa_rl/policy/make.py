@@ -10,24 +10,29 @@ from envs_registry.errors import ConfigError, did_you_mean
 from mappa_rl.config import PolicyConfig, RolePolicyConfig, TrainConfig
 from mappa_rl.policy.base import Policy
 from mappa_rl.policy.chat import ChatFormat
-from mappa_rl.policy.loading import Base, load_base
+from mappa_rl.policy.loading import Base, load_base, pick_device
 from mappa_rl.policy.mixed_team import MixedTeam
 from mappa_rl.policy.model_team import ModelTeam
 from mappa_rl.policy.scripted import ScriptedPolicy
+from mappa_rl.policy.sharding import Sharding, no_turns
 from mappa_rl.policy.team import Team
 from mappa_rl.policy.weights import Adapters, FullCopies, Weights, learners_of
 
 
-def make_team(config: TrainConfig, agents: Sequence[str], *, value_heads: bool = False) -> Team:
+def make_team(
+    config: TrainConfig, agents: Sequence[str], *, value_heads: bool = False, sharding: Sharding | None = None
+) -> Team:
     """Load the base models of a config and give every agent what it plays with.
 
     Args:
         config: The run.
         agents: PettingZoo agent ids of the environment.
         value_heads: Give each learner a value head.
+        sharding: Splits the base models over the processes of the run; None leaves them whole.
 
     Raises:
-        ConfigError: If a setting names a role that the environment does not have.
+        ConfigError: If a setting names a role that the environment does not have, or models that learn are to be
+            split.
         PolicyError: If a model cannot be loaded.
         CheckpointError: If adapters to start from are missing or do not fit.
         EntryPointError: If a script cannot be imported.
@@ -40,6 +45,12 @@ def make_team(config: TrainConfig, agents: Sequence[str], *, value_heads: bool =
             expected="policy.kind 'lora' or 'shared_lora'",
             fix="name the models in policy.model or policy.per_role.<role>.model",
         )
+    if sharding is not None and policy.kind == "full":
+        raise ConfigError(
+            "policy.kind=full cannot be trained with FSDP: only base models that do not learn are split",
+            expected="policy.kind 'lora' or 'shared_lora'",
+            fix="set policy.kind=lora, or train without FSDP",
+        )
     players: dict[str, Policy] = {}
     by_model: dict[tuple[str, str | None], list[str]] = {}
     for agent in agents:
@@ -50,14 +61,21 @@ def make_team(config: TrainConfig, agents: Sequence[str], *, value_heads: bool =
             model = (policy.model, policy.gguf_file) if role.model is None else (role.model, role.gguf_file)
             by_model.setdefault(model, []).append(agent)
     for number, (model, mine) in enumerate(by_model.items()):
-        players |= dict.fromkeys(mine, _model_team(config, model, mine, number, value_heads=value_heads))
+        team = _model_team(config, model, mine, number, value_heads=value_heads, sharding=sharding)
+        players |= dict.fromkeys(mine, team)
     teams = set(players.values())
     only = next(iter(teams))
     return only if len(teams) == 1 and isinstance(only, Team) else MixedTeam({a: players[a] for a in agents})
 
 
 def _model_team(
-    config: TrainConfig, model: tuple[str, str | None], agents: Sequence[str], number: int, *, value_heads: bool
+    config: TrainConfig,
+    model: tuple[str, str | None],
+    agents: Sequence[str],
+    number: int,
+    *,
+    value_heads: bool,
+    sharding: Sharding | None,
 ) -> ModelTeam:
     policy = config.policy
     base = load_base(
@@ -67,15 +85,23 @@ def _model_team(
         device=policy.device,
         attention=policy.attention,
         gradient_checkpointing=policy.gradient_checkpointing,
+        move=sharding is None,
     )
+    of_base = set(base.model.parameters())
+    weights = _weights(config, base, agents, number)
+    turn = no_turns
+    if sharding is not None:
+        own = [p for p in base.model.parameters() if p not in of_base]
+        turn = sharding.split(base, own, pick_device(policy.device))
     return ModelTeam(
         base,
         agents,
-        _weights(config, base, agents, number),
+        weights,
         chat=ChatFormat(policy.max_prompt_tokens, policy.think, policy.template_kwargs),
         batch_size=config.rollout.concurrency,
         value_heads=value_heads,
         autocast=policy.autocast,
+        turn=turn,
     )
 
 

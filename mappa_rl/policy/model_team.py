@@ -16,6 +16,7 @@ from mappa_rl.policy.chat import ChatFormat
 from mappa_rl.policy.loading import Base
 from mappa_rl.policy.logprobs import response_outputs
 from mappa_rl.policy.sampler import generate
+from mappa_rl.policy.sharding import Turn, no_turns
 from mappa_rl.policy.team import Team, TokenOutput
 from mappa_rl.policy.weights import Weights
 from mappa_rl.rollout.row import Row, micro_batches
@@ -34,6 +35,7 @@ class ModelTeam(Team):
         batch_size: Sequences that are sampled at once.
         value_heads: Give each learner a linear map from its states to values, which starts at 0.
         autocast: Compute in bfloat16 where torch's autocast does; weights keep their type.
+        turn: Called before every pass through the model, see `sharding`.
 
     Raises:
         PolicyError: If agents are missing or double.
@@ -49,11 +51,13 @@ class ModelTeam(Team):
         batch_size: int = 64,
         value_heads: bool = False,
         autocast: bool = False,
+        turn: Turn = no_turns,
     ) -> None:
         if not agents or len(set(agents)) != len(agents):
             raise PolicyError("a team needs one name per agent", expected="distinct agent ids", got=repr(list(agents)))
         self.base, self.agents, self.weights, self.learners = base, tuple(agents), weights, weights.learners
         self.chat, self.batch_size, self.autocast = chat or ChatFormat(), batch_size, autocast
+        self._turn = turn
         self.device = torch.device(base.model.device)
         self.value_heads: dict[str, nn.Linear] = {}
         for learner in self.learners if value_heads else ():
@@ -90,6 +94,7 @@ class ModelTeam(Team):
                         end_ids=self.base.end_ids,
                         pad_id=self.base.pad_id,
                         generator=generator,
+                        turn=self._turn,
                     )
                     for i, one in zip(chunk, made, strict=True):
                         samples[i] = Sample(
@@ -178,6 +183,7 @@ class ModelTeam(Team):
                 ) from error
 
     def _outputs(self, model: Any, rows: Sequence[Row], temperature: float, head: nn.Module | None) -> TokenOutput:
+        self._turn()
         return response_outputs(model, rows, temperature=temperature, pad_id=self.base.pad_id, value_head=head)
 
     def _in_parts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,7 +62,7 @@ def choose(logits: Tensor, sampling: Sampling, generator: torch.Generator) -> tu
     return tokens, logprobs.gather(-1, tokens[:, None]).squeeze(-1)
 
 
-@torch.inference_mode()
+@torch.no_grad()  # not inference_mode: what is gathered in it could not be used for training, see `sharding`
 def generate(
     model: Any,
     prompts: Sequence[Sequence[int]],
@@ -71,6 +71,7 @@ def generate(
     end_ids: frozenset[int],
     pad_id: int,
     generator: torch.Generator,
+    turn: Callable[[], None] = lambda: None,
 ) -> list[Generated]:
     """Sample one continuation per prompt with a key-value cache; finished sequences leave the batch.
 
@@ -83,6 +84,7 @@ def generate(
         end_ids: Ids that end a turn.
         pad_id: Any valid id; padded positions are masked.
         generator: On the model's device.
+        turn: Called before every pass through the model.
     """
     distinct = list(dict.fromkeys(map(tuple, prompts)))
     place = {prompt: i for i, prompt in enumerate(distinct)}
@@ -91,6 +93,7 @@ def generate(
     cache_argument = _cache_argument(model)
 
     def forward(ids: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
+        turn()
         output = model(
             input_ids=ids,
             attention_mask=mask,

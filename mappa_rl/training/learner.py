@@ -81,6 +81,7 @@ class Learner:
             micro_tokens=optim.micro_tokens,
             reduce=self.processes.reduce,
         )
+        self.processes.drain()
         try:
             advantages = self.algorithm.advantages(batch)
         except GroupSizeError:

@@ -1,7 +1,8 @@
 """Training in several processes: each plays its share of the episodes, and their gradients are added up.
 
-Every process holds the whole model. What all of them must agree on (which rows make an optimiser step, whether to
-stop) is computed by each from what they exchanged, so that none waits for another that has gone elsewhere.
+Every process holds the whole model, or with FSDP a part of the base and all adapters. What all of them must agree on
+(which rows make an optimiser step, whether to stop) is computed by each from what they exchanged, so that none waits
+for another that has gone elsewhere.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from typing import TypeVar, cast
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.fsdp import CPUOffloadPolicy
 
 from mappa_rl.algorithms.reduction import Reduce, one_process, over_processes
 from mappa_rl.errors import ConfigError, MappaError
+from mappa_rl.policy.sharding import Sharding, ShardingConfig
 
 _T = TypeVar("_T")
 
@@ -31,10 +34,14 @@ class Processes:
     Methods are collective: every process calls them, in the same order.
     """
 
-    def __init__(self, rank: int = 0, count: int = 1, reduce: Reduce = one_process) -> None:
+    def __init__(
+        self, rank: int = 0, count: int = 1, reduce: Reduce = one_process, sharding: Sharding | None = None
+    ) -> None:
         self.rank, self.count = rank, count
         self.reduce = reduce
         """Adds up sums by key."""
+        self.sharding = sharding
+        """Splits base models over the processes; None: each holds them whole."""
 
     @property
     def first(self) -> bool:
@@ -47,6 +54,11 @@ class Processes:
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Add up the gradients of all processes, in place; a missing one counts as 0."""
+
+    def drain(self, *, backward: bool = False) -> None:
+        """Wait for the processes that still compute with split models, and take part in it; see `Sharding`."""
+        if self.sharding is not None:
+            self.sharding.drain(backward=backward)
 
     def each(self, act: Callable[[], _T]) -> _T:
         """Do something that is not collective, and return this process's result.
@@ -62,6 +74,7 @@ class Processes:
             if self.count == 1:
                 raise
             failure = error
+        self.drain()
         for one in self.gather(failure):
             if one is not None:
                 raise one
@@ -79,8 +92,8 @@ class Processes:
 class Group(Processes):
     """The processes of an initialised `torch.distributed` group."""
 
-    def __init__(self) -> None:
-        super().__init__(dist.get_rank(), dist.get_world_size(), over_processes())
+    def __init__(self, sharding: Sharding | None = None) -> None:
+        super().__init__(dist.get_rank(), dist.get_world_size(), over_processes(), sharding)
 
     def gather(self, value: _T) -> list[_T]:
         """Return the value of each process, in order of rank."""
@@ -90,6 +103,7 @@ class Group(Processes):
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Add up the gradients of all processes, in place; a missing one counts as 0."""
+        self.drain(backward=True)
         if not parameters:
             return
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
@@ -108,19 +122,45 @@ def launched_processes(device: str) -> Processes:
         device: `policy.device`; with several processes on CUDA, `auto` gives each a device of its own.
 
     Raises:
-        ConfigError: If the launcher was told to split the model, which this trainer does not.
+        ConfigError: If the launcher was told to split the model in a way that this trainer does not.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
         return Processes()
-    for name in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
-        if os.environ.get(f"ACCELERATE_USE_{name}", "false").lower() == "true":
+    for name in ("DEEPSPEED", "MEGATRON_LM"):
+        if _told(name):
             raise ConfigError(
-                f"accelerate is configured for {name}",
-                expected="one whole model in each process (accelerate's plain multi-CPU or multi-GPU)",
+                f"accelerate is configured for {name}, whose engine has one set of weights and one optimiser per model",
+                expected="a whole model in each process (multi-CPU or multi-GPU), or FSDP, which splits the base",
                 got=f"ACCELERATE_USE_{name}=true",
-                fix="choose no distributed type but multi-CPU or multi-GPU in accelerate's config, or use torchrun",
+                fix="run `accelerate config` again and choose multi-GPU or FSDP, version 2",
             )
+    sharding = Sharding(_sharding_config()) if _told("FSDP") else None
     from accelerate import PartialState
 
     PartialState(cpu=device == "cpu", timeout=_PATIENCE)
-    return Group()
+    return Group(sharding)
+
+
+def _told(name: str) -> bool:
+    return os.environ.get(f"ACCELERATE_USE_{name}", "false").lower() == "true"
+
+
+def _sharding_config() -> ShardingConfig:
+    """Read accelerate's FSDP settings; what they say of layers, precision and checkpoints is this trainer's own."""
+    from accelerate.utils import FullyShardedDataParallelPlugin
+
+    plugin = FullyShardedDataParallelPlugin()
+    if plugin.fsdp_version != 2:
+        raise ConfigError(
+            "only version 2 of FSDP is supported",
+            expected="fsdp_version: 2",
+            got=str(plugin.fsdp_version),
+            fix="set fsdp_config.fsdp_version to 2 in accelerate's config, or launch with --fsdp_version 2",
+        )
+    if plugin.activation_checkpointing:
+        raise ConfigError(
+            "activations are recomputed by this trainer's own setting",
+            got="fsdp_activation_checkpointing: true",
+            fix="set policy.gradient_checkpointing=true, and false in accelerate's config",
+        )
+    return ShardingConfig(bool(plugin.reshard_after_forward), isinstance(plugin.cpu_offload, CPUOffloadPolicy))

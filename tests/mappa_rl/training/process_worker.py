@@ -11,6 +11,9 @@ import torch
 from quick_team import PaidJudge, quick_config
 
 from mappa_envs.errors import BudgetError
+from mappa_rl.policy.loading import TINY_FOLDER
+from mappa_rl.policy.model_team import ModelTeam
+from mappa_rl.policy.team import Team
 from mappa_rl.trainer import Trainer
 from mappa_rl.training.processes import launched_processes
 
@@ -28,7 +31,43 @@ CASES = {
     ),
     # The second process never has an episode.
     "empty": (MEMORYLESS, "steps=1", "rollout.tasks_per_step=1", "rollout.samples_per_task=1", "eval.tasks=1"),
+    # Passes for references, and some that are computed again in the backward pass.
+    "recomputed": (
+        MEMORYLESS,
+        "steps=1",
+        "rollout.tasks_per_step=3",
+        "rollout.concurrency=2",
+        "eval.tasks=0",
+        "algorithm.name=grpo",
+        "policy.gradient_checkpointing=true",
+    ),
+    # Passes for values, through a model per role.
+    "two_models": (
+        MEMORYLESS,
+        "steps=1",
+        "rollout.tasks_per_step=3",
+        "rollout.samples_per_task=1",
+        "rollout.concurrency=1",
+        "eval.tasks=0",
+        "algorithm.name=ppo",
+        f"policy.per_role.verifier.model={TINY_FOLDER}",
+    ),
 }
+
+
+def digest(team: Team) -> str:
+    """Return a digest of all that learns."""
+    made = hashlib.sha256()
+    for learner in team.learners:
+        for parameter in team.parameters(learner):
+            made.update(parameter.detach().numpy().tobytes())
+    return made.hexdigest()
+
+
+def held(team: ModelTeam) -> float:
+    """Return the share of the base's decoder that this process holds."""
+    parts = [p for name, p in team.base.model.get_decoder().named_parameters() if "lora_" not in name]
+    return sum(getattr(p, "_local_tensor", p).numel() for p in parts) / sum(p.numel() for p in parts)
 
 
 def main() -> None:
@@ -38,11 +77,11 @@ def main() -> None:
     for name, settings in CASES.items():
         trainer = Trainer(quick_config(*settings), out / name, processes=processes)
         trainer.run()
-        digest = hashlib.sha256()
-        for learner in trainer.team.learners:
-            for parameter in trainer.team.parameters(learner):
-                digest.update(parameter.detach().numpy().tobytes())
-        report[name] = processes.gather(digest.hexdigest())
+        report[name] = processes.gather(digest(trainer.team))
+        report["held"] = processes.gather(held(getattr(trainer.team, "teams", [trainer.team])[-1]))
+    report["resumed"] = processes.gather(
+        digest(Trainer(quick_config(*CASES["uneven"]), out / "uneven", resume=True, processes=processes).team)
+    )
 
     # A budget that is used up in one process stops both.
     trainer = Trainer(

@@ -1,4 +1,4 @@
-"""Two real processes (gloo, CPU) against one."""
+"""Two real processes (gloo, CPU) against one: each with the whole model, or with a half of its layers (FSDP)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from process_worker import CASES
 from quick_team import quick_config
 
 from mappa_rl.errors import ConfigError
+from mappa_rl.policy.make import make_team
+from mappa_rl.policy.sharding import Sharding
 from mappa_rl.trainer import Trainer
 from mappa_rl.training.playing import chunks
 from mappa_rl.training.processes import Processes, launched_processes
@@ -27,14 +29,21 @@ HERE = Path(__file__).parent
 pytestmark = pytest.mark.timeout(1200)
 
 
-@pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+FSDP = {"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2"}
+"""What `accelerate launch --use_fsdp --fsdp_version 2` sets."""
+
+
+@pytest.fixture(scope="module", params=[{}, FSDP], ids=["whole", "split"])
+def two(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     out = tmp_path_factory.mktemp("two")
-    env = {**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
+    env = {**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1", **request.param}
     launch = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run([*launch, str(HERE / "process_worker.py"), str(out)], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
-    return out, json.loads((out / "report.json").read_text())
+    report = json.loads((out / "report.json").read_text())
+    for share in report["held"]:
+        assert (share == 1) if not request.param else (0.5 < share < 0.65)  # embeddings and norms stay whole
+    return out, report
 
 
 def records(run_dir: Path, name: str = "metrics.jsonl") -> list[dict[str, Any]]:
@@ -66,6 +75,11 @@ def test_the_numbers_are_those_of_one_process(case: str, two: tuple[Path, dict[s
     assert first == second, "the processes' adapters differ"
 
 
+def test_checkpoints_are_read_again(two: tuple[Path, dict[str, Any]]) -> None:
+    report = two[1]
+    assert report["resumed"] == report["uneven"]
+
+
 def test_a_stop_in_one_process_stops_both(two: tuple[Path, dict[str, Any]]) -> None:
     out, report = two
     assert report["paid"] == ["the budget is used up; raise budget"] * 2
@@ -93,10 +107,30 @@ def test_small_chunks_are_those_of_one_process() -> None:
     assert chunks(10, 3, Processes(1, 2)) == alone[1::2]
 
 
-def test_a_plain_start_is_one_process_and_a_split_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_start_is_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     assert launched_processes("cpu").count == 1
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
-    with pytest.raises(ConfigError, match="configured for FSDP"):
+
+
+@pytest.mark.parametrize(
+    ("told", "error"),
+    [
+        ({"ACCELERATE_USE_DEEPSPEED": "true"}, "configured for DEEPSPEED"),
+        ({"ACCELERATE_USE_MEGATRON_LM": "true"}, "configured for MEGATRON_LM"),
+        ({**FSDP, "FSDP_VERSION": "1"}, "only version 2"),
+        ({**FSDP, "FSDP_ACTIVATION_CHECKPOINTING": "true"}, r"policy\.gradient_checkpointing"),
+    ],
+)
+def test_other_ways_to_split_a_model_are_refused(
+    told: dict[str, str], error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"WORLD_SIZE": "2", **told}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=error):
         launched_processes("cpu")
+
+
+def test_a_model_that_learns_is_not_split() -> None:
+    config = quick_config("policy.kind=full")
+    with pytest.raises(ConfigError, match=r"policy\.kind=full cannot be trained with FSDP"):
+        make_team(config, ["solver_0", "verifier_0"], sharding=Sharding())
