@@ -37,6 +37,7 @@ from mappa_rl.policy.loading import load_base
 from mappa_rl.policy.make import make_team
 from mappa_rl.policy.model_team import ModelTeam
 from mappa_rl.rollout.row import Row
+from mappa_rl.training.optimizers import make_optimizer
 from mappa_rl.update import make_batch, update_learner
 
 GROUP, PER_PASS, BETA, LR = 4, 8, 0.01, 1e-5
@@ -108,7 +109,8 @@ def ours(options: argparse.Namespace) -> dict[str, float]:
     team = team_for(options.model, agents, options.checkpointing)
     rows = make_rows(options.rows, team.base.model.config.vocab_size, agents, options.longest)
     optim = OptimConfig(lr=LR, minibatches=1, micro_tokens=PER_PASS * tokens_of(rows) // len(rows))
-    optimizers = {name: torch.optim.AdamW(team.parameters(name), lr=LR) for name in team.learners}
+    settings = TrainConfig.model_validate({"optim": {"name": options.optimizer, "lr": LR}})
+    optimizers = {name: make_optimizer(team.parameters(name), settings) for name in team.learners}
     algorithm, clock = GRPO(kl="k3_loss", kl_coef=BETA), Clock()
     forget_peak()
     for _ in range(options.updates + 1):
@@ -123,7 +125,8 @@ def ours(options: argparse.Namespace) -> dict[str, float]:
         clock.stop()
     base = sum(p.numel() * p.element_size() for n, p in team.base.model.named_parameters() if "lora_" not in n)
     adapter = sum(p.numel() * p.element_size() for p in team.parameters(agents[0]))
-    states = [s for state in optimizers[agents[0]].state.values() for s in state.values()]
+    values = [s for state in optimizers[agents[0]].state.values() for s in state.values()]
+    states = {s.data_ptr(): s for s in values if isinstance(s, torch.Tensor)}.values()  # some are shared
     return {
         **clock.result(tokens_of(rows), before),
         "base_mb": base / 1e6,
@@ -196,7 +199,10 @@ def trl(options: argparse.Namespace) -> dict[str, float]:
 
 def measure(who: str, *, count: int, agents: int, checkpointing: bool, options: argparse.Namespace) -> dict[str, float]:
     """Measure in a process of its own."""
-    same = {"--model": options.model, "--updates": options.updates, "--longest": options.longest}
+    same = {
+        "--model": options.model, "--updates": options.updates, "--longest": options.longest,
+        "--optimizer": options.optimizer,
+    }  # fmt: skip
     given = {"--worker": who, "--rows": count, "--team": agents, **same}
     command = [sys.executable, __file__, *(str(word) for pair in given.items() for word in pair)]
     command += ["--checkpointing"] if checkpointing else []
@@ -255,6 +261,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=64, help="actions of an update (per agent with --agents)")
     parser.add_argument("--longest", type=int, default=256, help="longest prompt, and longest response")
     parser.add_argument("--updates", type=int, default=3, help="timed updates of a process; the fastest counts")
+    parser.add_argument("--optimizer", default="adamw", help="what optim.name takes; ours only")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--agents", action="store_true", help="memory with 1, 3 and 8 agents")

@@ -118,6 +118,8 @@ class AlgorithmConfig(Config):
 class OptimConfig(Config):
     """AdamW and its schedule, one optimiser per agent."""
 
+    name: Literal["adamw", "adamw_8bit"] = "adamw"
+    """`adamw_8bit` keeps the running means in 8 bits (bitsandbytes, extra `8bit`): a quarter of their memory."""
     lr: float | None = Field(default=None, gt=0)
     """Peak learning rate; null: 2e-3 for the embedded model, which is tiny, and 2e-5 for others."""
     betas: tuple[float, float] = (0.9, 0.95)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -16,6 +15,7 @@ from mappa_rl.policy.team import Team
 from mappa_rl.rollout.row import Row
 from mappa_rl.training.facts import EpisodeFacts
 from mappa_rl.training.failures import save_batch, with_batch
+from mappa_rl.training.optimizers import make_optimizer
 from mappa_rl.training.order import learning_rate, shuffled
 from mappa_rl.training.processes import Processes
 from mappa_rl.update import make_batch, update_learner
@@ -32,7 +32,7 @@ class Learner:
         run_dir: Where a batch that breaks the learning is saved.
 
     Raises:
-        ConfigError: If the team has no learner.
+        ConfigError: If the team has no learner, or its optimiser is not installed.
     """
 
     def __init__(
@@ -47,13 +47,7 @@ class Learner:
         self.config, self.team, self.algorithm = config, team, algorithm
         self.processes, self.run_dir = processes, run_dir
         self.optimizers: dict[str, Optimizer] = {
-            learner: torch.optim.AdamW(
-                team.parameters(learner),
-                lr=config.learning_rate,
-                betas=config.optim.betas,
-                weight_decay=config.optim.weight_decay,
-            )
-            for learner in team.learners
+            learner: make_optimizer(team.parameters(learner), config) for learner in team.learners
         }
 
     def learn(self, step: int, rows: Sequence[Row], episodes: Sequence[EpisodeFacts]) -> dict[str, float]:
