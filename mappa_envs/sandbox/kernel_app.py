@@ -35,7 +35,7 @@ from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQDisplayPublisher, ZMQInteractiveShell
 from IPython.core.profiledir import ProfileDir
 from jupyter_client.session import new_id
-from traitlets import Type
+from traitlets import Float, Type
 
 from mappa_envs.sandbox.streams import EVALUE_CHARS, TEXT_CHARS, BoundedStream, bounded, clean, cut_middle
 
@@ -87,6 +87,8 @@ class _Shell(ZMQInteractiveShell):
 
 class _Kernel(IPythonKernel):
     shell_class = Type(_Shell)
+    # ipykernel waits before it replies, so that output arrives first; our client takes them in any order.
+    _execute_sleep = Float(0.0)
 
     def __init__(self, **kwargs: Any) -> None:
         # ipykernel lists the files of all modules for its debugger. Touching each of them would copy 15 MB that a

@@ -55,6 +55,7 @@ class BoundedStream(OutStream):
     _cell: str | None = None
     _sent = 0
     _flushes = 0
+    _unsent = False
     _tail_chars = 0
     _dropped = 0
 
@@ -126,12 +127,16 @@ class BoundedStream(OutStream):
                     self._dropped += gone
         if head:
             super().write(head)
+            self._unsent = True
         return len(string)
 
     def flush(self) -> None:
-        """Send what is buffered, unless this cell has flushed too often already."""
+        """Send what is buffered, if there is anything, unless this cell has flushed too often already."""
+        if not self._unsent:
+            return  # IPython flushes four times per cell, and each wait for the IOPub thread takes a quarter of a ms
         self._flushes += 1
         if self._flushes <= STREAM_FLUSHES:
+            self._unsent = False
             super().flush()
 
     def finish(self) -> None:
