@@ -39,7 +39,9 @@ ARMS: dict[str, tuple[str, ...]] = {
 Cell = Mapping[str, Any]
 
 
-def run_cell(arm: str, seed: int, levels: Sequence[int], steps: int, every: int, tasks: int, folder: Path) -> Cell:
+def run_cell(
+    arm: str, seed: int, levels: Sequence[int], steps: int, every: int, tasks: int, more: Sequence[str], folder: Path
+) -> Cell:
     """Train one arm with one seed and return its held-out successes by rollouts."""
     from mappa_rl.config import TrainConfig, load_config
     from mappa_rl.trainer import Trainer
@@ -47,6 +49,7 @@ def run_cell(arm: str, seed: int, levels: Sequence[int], steps: int, every: int,
     settings = [*ARMS[arm], f"seed={seed}", f"steps={steps}", f"eval.every={every}", f"eval.tasks={tasks}"]
     if tuple(levels) != DEFAULT_TASKS.levels:
         settings.append(f"env.kwargs.tasks={{families: [{', '.join(STARTER_FAMILIES)}], levels: {list(levels)}}}")
+    settings += more
     config = load_config(TrainConfig, None, [*settings, "keep_transcripts=0"])
     shutil.rmtree(folder, ignore_errors=True)
     started = time.monotonic()
@@ -158,6 +161,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--every", type=int, default=2, help="evaluate after every so many steps")
     parser.add_argument("--tasks", type=int, default=100, help="held-out tasks per evaluation")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings of all runs")
     parser.add_argument("--report", action="store_true", help="run nothing")
     options = parser.parse_args()
     done = options.out / "cells"
@@ -168,7 +172,7 @@ def main() -> None:
             if path.exists() or options.report:
                 continue
             folder = options.out / "runs" / path.stem
-            cell = run_cell(arm, seed, options.levels, options.steps, options.every, options.tasks, folder)
+            cell = run_cell(arm, seed, options.levels, options.steps, options.every, options.tasks, options.set, folder)
             path.write_text(json.dumps(cell, indent=2) + "\n")
             print(f"{path.stem}: {100 * cell['curve'][-1][1]:.0f} % in {cell['seconds']:.0f} s", flush=True)
     cells = [json.loads(path.read_text()) for path in sorted(done.glob("*.json"))]
