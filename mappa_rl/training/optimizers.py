@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 import torch
@@ -27,8 +26,6 @@ def make_optimizer(parameters: Sequence[nn.Parameter], config: TrainConfig) -> O
     if optim.name == "adamw":
         kind: type[Optimizer] = torch.optim.AdamW
     else:
-        # On import it warns of kernels for 4-bit models, which are not used here.
-        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
         try:
             from bitsandbytes.optim.adamw import AdamW8bit as kind  # type: ignore[no-redef,unused-ignore]
         except ImportError as error:
