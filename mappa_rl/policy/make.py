@@ -47,9 +47,9 @@ def make_team(
         )
     if sharding is not None and policy.kind == "full":
         raise ConfigError(
-            "policy.kind=full cannot be trained with FSDP: only base models that do not learn are split",
+            "policy.kind=full cannot be split over processes, only base models that do not learn",
             expected="policy.kind 'lora' or 'shared_lora'",
-            fix="set policy.kind=lora, or train without FSDP",
+            fix="set policy.kind=lora, or train without FSDP and DeepSpeed",
         )
     players: dict[str, Policy] = {}
     by_model: dict[tuple[str, str | None], list[str]] = {}
@@ -87,16 +87,12 @@ def _model_team(
         gradient_checkpointing=policy.gradient_checkpointing,
         move=sharding is None,
     )
-    of_base = set(base.model.parameters())
-    weights = _weights(config, base, agents, number)
-    turn = no_turns
-    if sharding is not None:
-        own = [p for p in base.model.parameters() if p not in of_base]
-        turn = sharding.split(base, own, pick_device(policy.device))
+    # Before there are adapters, which stay whole.
+    turn = no_turns if sharding is None else sharding.split(base, pick_device(policy.device))
     return ModelTeam(
         base,
         agents,
-        weights,
+        _weights(config, base, agents, number),
         chat=ChatFormat(policy.max_prompt_tokens, policy.think, policy.template_kwargs),
         batch_size=config.rollout.concurrency,
         value_heads=value_heads,

@@ -126,15 +126,20 @@ def launched_processes(device: str) -> Processes:
     """
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
         return Processes()
-    for name in ("DEEPSPEED", "MEGATRON_LM"):
-        if _told(name):
-            raise ConfigError(
-                f"accelerate is configured for {name}, whose engine has one set of weights and one optimiser per model",
-                expected="a whole model in each process (multi-CPU or multi-GPU), or FSDP, which splits the base",
-                got=f"ACCELERATE_USE_{name}=true",
-                fix="run `accelerate config` again and choose multi-GPU or FSDP, version 2",
-            )
-    sharding = Sharding(_sharding_config()) if _told("FSDP") else None
+    if _told("MEGATRON_LM"):
+        raise ConfigError(
+            "accelerate is configured for Megatron, which has models of its own",
+            expected="multi-CPU or multi-GPU, FSDP or DeepSpeed",
+            got="ACCELERATE_USE_MEGATRON_LM=true",
+            fix="run `accelerate config` again",
+        )
+    sharding = None
+    if _told("FSDP"):
+        sharding = Sharding(_of_fsdp())
+    elif _told("DEEPSPEED"):
+        sharding = Sharding(_of_deepspeed())
+        # Read here; accelerate would start DeepSpeed's own process group, which is the same one with another name.
+        os.environ["ACCELERATE_USE_DEEPSPEED"] = "false"
     from accelerate import PartialState
 
     PartialState(cpu=device == "cpu", timeout=_PATIENCE)
@@ -145,7 +150,22 @@ def _told(name: str) -> bool:
     return os.environ.get(f"ACCELERATE_USE_{name}", "false").lower() == "true"
 
 
-def _sharding_config() -> ShardingConfig:
+def _of_deepspeed() -> ShardingConfig:
+    """Read accelerate's DeepSpeed settings; only how weights are split concerns a base that does not learn."""
+    from accelerate.utils import DeepSpeedPlugin
+
+    plugin = DeepSpeedPlugin()
+    if plugin.zero_stage != 3:
+        raise ConfigError(
+            "only stage 3 of ZeRO splits a base model; the others split what learns, which is small here",
+            expected="zero_stage: 3",
+            got=str(plugin.zero_stage),
+            fix="set deepspeed_config.zero_stage to 3 in accelerate's config, or launch with --zero_stage 3",
+        )
+    return ShardingConfig("deepspeed", offload=plugin.offload_param_device == "cpu")
+
+
+def _of_fsdp() -> ShardingConfig:
     """Read accelerate's FSDP settings; what they say of layers, precision and checkpoints is this trainer's own."""
     from accelerate.utils import FullyShardedDataParallelPlugin
 
@@ -163,4 +183,7 @@ def _sharding_config() -> ShardingConfig:
             got="fsdp_activation_checkpointing: true",
             fix="set policy.gradient_checkpointing=true, and false in accelerate's config",
         )
-    return ShardingConfig(bool(plugin.reshard_after_forward), isinstance(plugin.cpu_offload, CPUOffloadPolicy))
+    return ShardingConfig(
+        reshard_after_forward=bool(plugin.reshard_after_forward),
+        offload=isinstance(plugin.cpu_offload, CPUOffloadPolicy),
+    )

@@ -67,7 +67,8 @@ def digest(team: Team) -> str:
 def held(team: ModelTeam) -> float:
     """Return the share of the base's decoder that this process holds."""
     parts = [p for name, p in team.base.model.get_decoder().named_parameters() if "lora_" not in name]
-    return sum(getattr(p, "_local_tensor", p).numel() for p in parts) / sum(p.numel() for p in parts)
+    mine = [getattr(p, "_local_tensor", getattr(p, "ds_tensor", p)) for p in parts]
+    return sum(p.numel() for p in mine) / sum(getattr(p, "ds_numel", p.numel()) for p in parts)
 
 
 def main() -> None:

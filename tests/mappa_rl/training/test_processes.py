@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -31,9 +32,21 @@ pytestmark = pytest.mark.timeout(1200)
 
 FSDP = {"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2"}
 """What `accelerate launch --use_fsdp --fsdp_version 2` sets."""
+ZERO3 = {"ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO_STAGE": "3"}
+"""What `accelerate launch --use_deepspeed --zero_stage 3` sets."""
+HAVE_DEEPSPEED = importlib.util.find_spec("deepspeed") is not None
 
 
-@pytest.fixture(scope="module", params=[{}, FSDP], ids=["whole", "split"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param({}, id="whole"),
+        pytest.param(FSDP, id="fsdp"),
+        pytest.param(
+            ZERO3, id="zero3", marks=pytest.mark.skipif(not HAVE_DEEPSPEED, reason="DeepSpeed is not installed")
+        ),
+    ],
+)
 def two(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     out = tmp_path_factory.mktemp("two")
     env = {**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1", **request.param}
@@ -115,8 +128,8 @@ def test_a_plain_start_is_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("told", "error"),
     [
-        ({"ACCELERATE_USE_DEEPSPEED": "true"}, "configured for DEEPSPEED"),
-        ({"ACCELERATE_USE_MEGATRON_LM": "true"}, "configured for MEGATRON_LM"),
+        ({**ZERO3, "ACCELERATE_DEEPSPEED_ZERO_STAGE": "2"}, "only stage 3"),
+        ({"ACCELERATE_USE_MEGATRON_LM": "true"}, "configured for Megatron"),
         ({**FSDP, "FSDP_VERSION": "1"}, "only version 2"),
         ({**FSDP, "FSDP_ACTIVATION_CHECKPOINTING": "true"}, r"policy\.gradient_checkpointing"),
     ],
@@ -132,5 +145,5 @@ def test_other_ways_to_split_a_model_are_refused(
 
 def test_a_model_that_learns_is_not_split() -> None:
     config = quick_config("policy.kind=full")
-    with pytest.raises(ConfigError, match=r"policy\.kind=full cannot be trained with FSDP"):
+    with pytest.raises(ConfigError, match=r"policy\.kind=full cannot be split"):
         make_team(config, ["solver_0", "verifier_0"], sharding=Sharding())
