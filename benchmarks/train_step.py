@@ -108,8 +108,9 @@ def ours(options: argparse.Namespace) -> dict[str, float]:
     before, agents = resident(), [f"agent_{n}" for n in range(options.team)]
     team = team_for(options.model, agents, options.checkpointing)
     rows = make_rows(options.rows, team.base.model.config.vocab_size, agents, options.longest)
-    optim = OptimConfig(lr=LR, minibatches=1, micro_tokens=PER_PASS * tokens_of(rows) // len(rows))
-    settings = TrainConfig.model_validate({"optim": {"name": options.optimizer, "lr": LR}})
+    micro_tokens = PER_PASS * tokens_of(rows) // len(rows)
+    optim = OptimConfig(name=options.optimizer, lr=LR, minibatches=1, micro_tokens=micro_tokens)
+    settings = TrainConfig(optim=optim)
     optimizers = {name: make_optimizer(team.parameters(name), settings) for name in team.learners}
     algorithm, clock = GRPO(kl="k3_loss", kl_coef=BETA), Clock()
     forget_peak()

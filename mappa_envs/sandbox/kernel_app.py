@@ -238,12 +238,13 @@ def prepare() -> None:
     """Make what is the same in every kernel, so that it is made once, before kernels are forked.
 
     The application and its shell only: no thread, loop, socket, file or secret, which a fork must not inherit.
-    `build` then gives them what is a kernel's own.
+    `build` then gives them what is a kernel's own; it calls this itself in a process that was not forked.
     """
-    app = App.instance(config=_config())
+    config = _config()
+    app = App.instance(config=config)
     app.log.setLevel(app.log_level)  # else records of every level are made, and then dropped by the handler
     app.session  # noqa: B018  # made when it is first asked for
-    shell = _Shell.instance(config=_config(), profile_dir=ProfileDir(), compiler_class=XCachingCompiler)
+    shell = _Shell.instance(config=config, profile_dir=ProfileDir(), compiler_class=XCachingCompiler)
     shell.run_cell("pass", silent=True)  # has made what is made when it is first used
     shell.display_formatter.format(0)
     tempfile.tempdir = None  # looked up meanwhile, and another in the kernel
@@ -264,7 +265,9 @@ def build(connection: Mapping[str, Any], *, workdir: str, scratch: str, seed: in
 
     ipykernel.kernelapp.IOPubThread = _IOPub
     os.environ["IPYTHONDIR"] = f"{scratch}/ipython"
-    app = App.instance(config=_config())
+    if not _Shell.initialized():
+        prepare()
+    app = App.instance()
     app.heartbeat_wanted = bool(connection.get("heartbeat"))
     app.default_extensions = []
     app.transport = "ipc"
@@ -273,13 +276,10 @@ def build(connection: Mapping[str, Any], *, workdir: str, scratch: str, seed: in
     app.session.key = str(connection["key"]).encode()
     for channel, port in connection["ports"].items():
         setattr(app, f"{channel}_port", port)
-    prepared = _Shell.instance() if _Shell.initialized() else None
-    if prepared is not None:
-        app.user_ns = prepared.user_ns
+    shell = _Shell.instance()
+    app.user_ns = shell.user_ns
     app.initialize([])
-    shell = app.shell
-    if prepared is not None:
-        _own(prepared, app)
+    _own(shell, app)
     _threads_keep_their_cell()
     warnings.filterwarnings("ignore", message="To exit: use")  # IPython's advice after sys.exit()
     _enable_plots(shell)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from mappa_rl.policy.base import Sampling
+from mappa_rl.policy.sharding import Turn, no_turns
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ def generate(
     end_ids: frozenset[int],
     pad_id: int,
     generator: torch.Generator,
-    turn: Callable[[], None] = lambda: None,
+    turn: Turn = no_turns,
 ) -> list[Generated]:
     """Sample one continuation per prompt with a key-value cache; finished sequences leave the batch.
 

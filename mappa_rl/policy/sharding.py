@@ -18,6 +18,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, OffloadPolicy, fully_shard
 
+from envs_registry.extras import import_extra
 from mappa_rl.errors import ConfigError
 from mappa_rl.policy.loading import Base
 from mappa_rl.policy.logprobs import recomputing_layers
@@ -151,15 +152,7 @@ def _by_fsdp(
 
 
 def _by_deepspeed(layers: Sequence[nn.Module], config: ShardingConfig) -> Callable[[], None]:
-    try:
-        import deepspeed  # type: ignore[import-not-found,unused-ignore]
-    except ImportError as error:
-        raise ConfigError(
-            "accelerate is configured for DeepSpeed, which is not installed",
-            expected="the package deepspeed",
-            got=str(error),
-            fix='pip install "mappa-gym[deepspeed]", or use FSDP: accelerate launch --use_fsdp --fsdp_version 2',
-        ) from error
+    deepspeed = import_extra("deepspeed", "deepspeed", "splitting a model by accelerate's DeepSpeed settings")
     zero: dict[str, Any] = {"stage": 3, "stage3_param_persistence_threshold": 0}
     if config.offload:
         zero["offload_param"] = {"device": "cpu"}

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from envs_registry.extras import import_extra
 from mappa_envs import background
 from mappa_envs.judges.coach.cache import ReplyCache, content_key
-from mappa_envs.judges.coach.endpoint import Answer, Endpoint, HttpEndpoint, RecordedEndpoint, import_extra
+from mappa_envs.judges.coach.endpoint import Answer, Endpoint, HttpEndpoint, RecordedEndpoint
 from mappa_envs.judges.coach.parser import Reading, parse_score, without_thinking
 from mappa_envs.judges.coach.prompt import load_prompt
 from mappa_envs.judges.coach.render import ReplyForm, head_and_tail
@@ -67,7 +68,7 @@ class Asker:
     """
 
     def __init__(self, settings: CoachSettings) -> None:
-        self._tenacity = import_extra("tenacity")
+        self._tenacity = import_extra("tenacity", "coach", "the coach")
         self.settings, self._prompt = settings, load_prompt(settings.prompt)
         replay, folder = settings.replay, settings.folder
         self._endpoint: Endpoint = RecordedEndpoint(replay) if replay is not None else HttpEndpoint(settings)

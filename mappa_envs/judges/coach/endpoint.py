@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from envs_registry.errors import ConfigError
+from envs_registry.extras import import_extra
 from mappa_envs.judges.coach.cache import content_key
 from mappa_envs.judges.coach.files import append_line, read_lines
 from mappa_envs.judges.coach.settings import CoachSettings
@@ -58,7 +57,7 @@ class HttpEndpoint:
     """
 
     def __init__(self, settings: CoachSettings) -> None:
-        openai = import_extra("openai")
+        openai = import_extra("openai", "coach", "the coach")
         self._openai, self._timeout, self._record = openai, settings.timeout, settings.record
         self._key = settings.key()
         self._client = openai.AsyncOpenAI(
@@ -125,23 +124,6 @@ class RecordedEndpoint:
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""
-
-
-def import_extra(module: str) -> Any:
-    """Return a module of the extra `coach`.
-
-    Raises:
-        ConfigError: If it is not installed.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ConfigError(
-            f"the coach needs {module}",
-            expected="the extra 'coach'",
-            got=str(error),
-            fix="pip install 'mappa-gym[coach]'",
-        ) from error
 
 
 class BodyTooLongError(Exception):

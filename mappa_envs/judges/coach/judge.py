@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from envs_registry.extras import import_extra
 from mappa_envs.judges.base import Judge, JudgeRequest
 from mappa_envs.judges.coach.asker import Asker, shared_asker
-from mappa_envs.judges.coach.endpoint import import_extra
 from mappa_envs.judges.coach.prompt import load_prompt
 from mappa_envs.judges.coach.render import ReplyForm, head_and_tail, render_request
 from mappa_envs.judges.coach.settings import coach_settings
@@ -36,9 +36,9 @@ class CoachJudge(Judge):
         self.settings = coach_settings(settings)
         self._prompt = load_prompt(self.settings.prompt)
         self.id = f"coach/{self.settings.model}/{self._prompt.version}"
-        import_extra("tenacity")
+        import_extra("tenacity", "coach", "the coach")
         if self.settings.replay is None:
-            import_extra("openai")
+            import_extra("openai", "coach", "the coach")
             self.settings.key()
 
     async def score(self, requests: Sequence[JudgeRequest]) -> list[Verdict]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from envs_registry.errors import did_you_mean
+from envs_registry.extras import import_extra
 from mappa_envs.errors import ConfigError, TaskError
 from mappa_envs.grading.policy import AIME_POLICY, DEFAULT_POLICY, GradingPolicy
-from mappa_envs.tasks.math.extras import import_extra
 from mappa_envs.tasks.math.finite import Columns, FiniteSource, Unparsable, source_from_records
 from mappa_envs.tasks.math.jsonl import read_jsonl
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from envs_registry.errors import did_you_mean
+from envs_registry.extras import import_extra
 from mappa_envs.errors import ConfigError, TaskError
 from mappa_envs.tasks.base import Split
 from mappa_envs.tasks.math.base import MathTask
-from mappa_envs.tasks.math.extras import import_extra
 from mappa_envs.tasks.math.procedural import split_of
 
 GENERATORS: tuple[str, ...] = (

@@ -76,6 +76,6 @@ def test_a_run_that_was_interrupted_goes_on_bit_for_bit(name: str, tmp_path: Pat
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "bitsandbytes.optim.adamw", None)
+    monkeypatch.setitem(sys.modules, "bitsandbytes", None)
     with pytest.raises(ConfigError, match=r"mappa-gym\[8bit\]"):
         Problem("adamw_8bit")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from mappa_envs.errors import ConfigError
+from envs_registry.errors import ConfigError
 
 
 def import_extra(module: str, extra: str, purpose: str) -> Any:
