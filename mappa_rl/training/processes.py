@@ -7,6 +7,7 @@ for another that has gone elsewhere.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -143,7 +144,15 @@ def launched_processes(device: str) -> Processes:
     from accelerate import PartialState
 
     PartialState(cpu=device == "cpu", timeout=_PATIENCE)
+    if dist.get_backend() == "gloo":
+        # Its threads, if they still run when the process ends, abort it now and then.
+        atexit.register(_leave)
     return Group(sharding)
+
+
+def _leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def _told(name: str) -> bool:
