@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mappa_envs.code_blocks import visible_text
+from mappa_envs.thoughts import visible_text
 from mappa_envs.transcript import Turn
 
 StopWhen = Literal["never", "code_ok", "no_code"]

@@ -6,8 +6,8 @@ import re
 from collections import deque
 from dataclasses import dataclass
 
-from mappa_envs.code_blocks import visible_text
 from mappa_envs.grading.policy import DEFAULT_POLICY, GradingPolicy
+from mappa_envs.thoughts import visible_text
 
 MAX_FALLBACK_CHARS = 200
 """Characters after "The answer is" in which an unboxed answer is looked for."""

@@ -16,6 +16,7 @@ from mappa_envs.transcript import Cost
 from mappa_rl.judges.digits import ScoreTokens, score_distributions
 from mappa_rl.judges.settings import LocalCoachConfig
 from mappa_rl.policy.base import Sampling
+from mappa_rl.policy.chat import response_text
 from mappa_rl.policy.loading import Base, load_base
 from mappa_rl.policy.sampler import generate
 
@@ -97,7 +98,7 @@ class Engine:
 
     def _text(self, ids: list[int], ended: bool) -> str:
         # A reply that was cut off may end in half a number.
-        return self.base.tokenizer.decode(ids[:-1], skip_special_tokens=True) if ended else ""
+        return response_text(self.base.tokenizer, ids[:-1]) if ended else ""
 
 
 @lru_cache(maxsize=2)

@@ -73,18 +73,18 @@ class LocalCoach(Judge):
             kept = self._cache.put(key, made) if self._cache is not None else made
         else:
             cost = Cost()
-        verdict = self._read(kept, cost)
+        verdict = self._read(kept, cost, thinking=prompt.thinking)
         note = f" (prompt cut by {prompt.cut} tokens)" if prompt.cut else ""
         return replace(verdict, reason=verdict.reason + note)
 
-    def _read(self, reply: str, cost: Cost) -> Verdict:
+    def _read(self, reply: str, cost: Cost, *, thinking: bool) -> Verdict:
         if self.config.mode == "digits":
             found = ScoreDistribution(tuple(json.loads(reply)))
             if not found.mass > self.config.min_mass:
                 return Verdict.failed(f"the model gives scores a probability of {found.mass:.2f}", self.id, cost)
             reason = f"expected score, likeliest {found.likeliest}, standard deviation {found.spread:.2f}"
             return Verdict.ok(round(found.mean, 6), reason, self.id, cost)
-        reading = parse_score(reply)
+        reading = parse_score(reply, thinking=thinking)
         reason = reading.reason[:_LONGEST_REASON]
         if reading.score is None:
             return Verdict.failed(reason, self.id, cost)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from jinja2 import TemplateError
 
+from mappa_envs.thoughts import OPENING, TAG, opens_thought, visible_text
 from mappa_envs.transcript import Message
 from mappa_rl.errors import PolicyError
 
@@ -18,7 +19,7 @@ PLAIN_TEMPLATE = (
 )
 
 _HEAD_SHARE = 4
-_THINK, _END_THINK = "<think>", "</think>"
+_TAIL = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +55,32 @@ class ChatFormat:
             PolicyError: If the template cannot take the chat.
         """
         ids, cut = fit_prompt(encode_chat(tokenizer, messages, **self.template_kwargs), self.max_prompt_tokens)
-        return Prompt(ids, cut, tokenizer.decode(ids[-8:]).rstrip().endswith(_THINK))
+        return Prompt(ids, cut, opens_thought(tokenizer.decode(ids[-_TAIL:])))
 
     def decode(self, tokenizer: Any, ids: Sequence[int], prompt: Prompt) -> str:
-        """Return the action of response ids: their text, without special tokens and, as set, without thoughts."""
-        text: str = tokenizer.decode(list(ids), skip_special_tokens=True)
-        return text if self.think == "keep" else without_thoughts(text, thinking=prompt.thinking)
+        """Return the action of response ids: their text, without special tokens and, as set, without thoughts.
+
+        Thoughts that are kept stay thoughts for whoever reads the action: a block that the prompt opened is opened
+        in the action.
+        """
+        text = response_text(tokenizer, ids)
+        if self.think == "keep":
+            return OPENING + text if prompt.thinking else text
+        seen = visible_text(text, thinking=prompt.thinking)
+        return seen if seen == text else seen.lstrip()
 
 
-def without_thoughts(text: str, *, thinking: bool = False) -> str:
-    """Return what follows the think blocks of a response; nothing if it ends within one.
-
-    Args:
-        text: The response.
-        thinking: It starts within a block that the prompt opened.
-    """
-    _, closed, after = text.rpartition(_END_THINK)
-    if not closed:
-        return "" if thinking or text.lstrip().startswith(_THINK) else text
-    return "" if after.lstrip().startswith(_THINK) else after.lstrip()
+def response_text(tokenizer: Any, ids: Sequence[int]) -> str:
+    """Return ids as text without special tokens, save those that are tags of thoughts."""
+    added = tokenizer.added_tokens_decoder.items()
+    tags = {token_id: str(token) for token_id, token in added if token.special and TAG.fullmatch(str(token))}
+    parts: list[str] = []
+    start = 0
+    for at, token_id in enumerate(ids):
+        if token_id in tags:
+            parts += [tokenizer.decode(list(ids[start:at]), skip_special_tokens=True), tags[token_id]]
+            start = at + 1
+    return "".join([*parts, tokenizer.decode(list(ids[start:]), skip_special_tokens=True)])
 
 
 def encode_chat(tokenizer: Any, messages: Sequence[Message], **template_kwargs: Any) -> list[int]:

@@ -15,12 +15,13 @@ from envs_registry.extras import import_extra
 from mappa_envs import background
 from mappa_envs.judges.coach.cache import ReplyCache, content_key
 from mappa_envs.judges.coach.endpoint import Answer, Endpoint, HttpEndpoint, RecordedEndpoint
-from mappa_envs.judges.coach.parser import Reading, parse_score, without_thinking
+from mappa_envs.judges.coach.parser import Reading, parse_score
 from mappa_envs.judges.coach.prompt import load_prompt
 from mappa_envs.judges.coach.render import ReplyForm, head_and_tail
 from mappa_envs.judges.coach.settings import CoachSettings
 from mappa_envs.judges.coach.spending import Budget, Ledger, add, estimated_tokens, money_for
 from mappa_envs.judges.coach.wire import Dialect, Refused, Reply, Retry, Stop, read_answer
+from mappa_envs.thoughts import visible_text
 from mappa_envs.transcript import Cost, Message
 
 Chat = Callable[[ReplyForm], list[Message]]
@@ -141,7 +142,7 @@ class Asker:
             if reading.score is not None:
                 return reading, reply.text
             bill.last_fault = reading.reason
-            said = head_and_tail(without_thinking(reply.text).strip(), _SHOWN_REPLY)
+            said = head_and_tail(visible_text(reply.text).strip(), _SHOWN_REPLY)
             form = self._prompt.reply_json if self._dialect.form == "json" else self._prompt.reply_text
             corrections = [
                 {"role": "assistant", "content": said or "(nothing)"},

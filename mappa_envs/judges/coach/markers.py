@@ -10,6 +10,8 @@ import hashlib
 import re
 from collections.abc import Iterable
 
+from mappa_envs.thoughts import defuse_tags
+
 _COLON = r"(?P<after>[ \t*_`]*[:\uff1a])"
 """A colon, or the full-width one."""
 
@@ -21,19 +23,16 @@ SCORE_HEAD = re.compile(
 SCORE_KEY = re.compile(r'(?P<before>"[ \t]*score)(?P<after>[ \t]*"\s*:)', re.IGNORECASE)
 """The key of the score in a JSON reply, as it is written."""
 
-_THINK = "(?:think|thinking|thought|reasoning|reflection)"
-THINK_TAG = re.compile(rf"<(?P<slash>/?){_THINK}\s*>", re.IGNORECASE)
-
 _SCORE_ANYWHERE = re.compile(rf"(?P<before>score){_COLON}", re.IGNORECASE)
 _QUOTED = r"\g<before> (quoted)\g<after>"
 
 _BAR = r"[|\uff5c]"
-_TOKENS = rf"s|bos|eos|pad|unk|start_of_turn|end_of_turn|tool_call|tool_response|{_THINK}"
+_TOKENS = "s|bos|eos|pad|unk|start_of_turn|end_of_turn|tool_call|tool_response"
 _BEFORE_CONTROL = re.compile(
     rf"<(?={_BAR}[^<>\n]{{1,64}}{_BAR}>|/?(?:{_TOKENS})\s*>|</?SYS>>)|\[(?=/?INST\]|/?SYSTEM_PROMPT\]|(?:BEGIN|END)\b)",
     re.IGNORECASE,
 )
-"""The bracket that opens a chat template's control token, a think tag, or a fence of the request."""
+"""The bracket that opens a chat template's control token or a fence of the request."""
 
 
 def defuse(text: str) -> str:
@@ -43,7 +42,7 @@ def defuse(text: str) -> str:
     """
     text = text.encode("utf-8", "replace").decode()  # lone surrogates could not be sent
     text = SCORE_KEY.sub(_QUOTED, _SCORE_ANYWHERE.sub(_QUOTED, text))
-    return _BEFORE_CONTROL.sub(lambda bracket: bracket.group() + " ", text)
+    return defuse_tags(_BEFORE_CONTROL.sub(lambda bracket: bracket.group() + " ", text))
 
 
 def boundary_for(texts: Iterable[str]) -> str:

@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from mappa_envs.judges.coach.markers import SCORE_HEAD, SCORE_KEY, THINK_TAG
+from mappa_envs.judges.coach.markers import SCORE_HEAD, SCORE_KEY
+from mappa_envs.thoughts import visible_text
 from mappa_envs.transcript import MAX_SCORE, MIN_SCORE
 
 _NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,12})?")
@@ -30,39 +31,25 @@ class Reading:
     """The coach's reasons; where there is no score, what is wrong with the reply."""
 
 
-def parse_score(reply: object) -> Reading:
+def parse_score(reply: object, *, thinking: bool = False) -> Reading:
     """Read a coach's reply.
 
-    Thinking (`<think>...</think>` and what precedes a lone `</think>`) is left out first. Then the reply is either one
-    JSON object with the key `score`, alone or in one fenced block, or a text whose *last* line that starts with
-    `SCORE:` holds nothing but a number, optionally `/10`. A number out of range, on another scale, with anything
-    else on its line, or given twice in one object is no score: nothing is clamped, defaulted or searched for.
+    Thoughts (see `thoughts`) are left out first. Then the reply is either one JSON object with the key `score`, alone
+    or in one fenced block, or a text whose *last* line that starts with `SCORE:` holds nothing but a number,
+    optionally `/10`. A number out of range, on another scale, with anything else on its line, or given twice in one
+    object is no score: nothing is clamped, defaulted or searched for.
 
     Args:
         reply: What the endpoint gave as content; anything but a text is no reply.
+        thinking: The reply starts within a thought that the prompt opened.
     """
     if not isinstance(reply, str) or not reply.strip():
         return Reading(None, "empty reply")
-    text = without_thinking(reply).strip()
+    text = visible_text(reply, thinking=thinking).strip()
     if not text:
         return Reading(None, "the reply is all thinking")
     found = _from_object(text)
     return found if found is not None else _from_line(text)
-
-
-def without_thinking(text: str) -> str:
-    """Return what is outside think blocks; a block that is never closed runs to the end."""
-    kept: list[str] = []
-    start, thinking = 0, False
-    for tag in THINK_TAG.finditer(text):
-        if tag["slash"]:
-            # Templates that open the block in the prompt leave only its end in the reply.
-            kept = kept if thinking else []
-            start, thinking = tag.end(), False
-        elif not thinking:
-            kept.append(text[start : tag.start()])
-            thinking = True
-    return "".join(kept) if thinking else "".join([*kept, text[start:]])
 
 
 def _from_object(text: str) -> Reading | None:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mappa_envs.code_blocks import visible_text
 from mappa_envs.flow import picked
 from mappa_envs.inspection import GRADED
 from mappa_envs.judges.base import Judge, JudgeRequest
 from mappa_envs.judges.criteria import Finding, Rule, criteria_from, verdict_from
 from mappa_envs.judges.data_rules.inspector import CHECKED
 from mappa_envs.judges.data_rules.rules import BREAKING, RULES, SPOILING
+from mappa_envs.thoughts import visible_text
 from mappa_envs.topologies.pipeline import ACCEPTED
 from mappa_envs.transcript import Verdict
 

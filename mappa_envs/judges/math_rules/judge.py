@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 
-from mappa_envs.code_blocks import python_code, visible_text
+from mappa_envs.code_blocks import python_code
 from mappa_envs.errors import TaskError
 from mappa_envs.flow import picked
 from mappa_envs.grading.answers import grade
@@ -21,6 +21,7 @@ from mappa_envs.judges.math_rules.program import parse_quietly, typed_in
 from mappa_envs.judges.math_rules.rules import RULES
 from mappa_envs.judges.math_rules.values import last_output, numbers_in, printed_value, same_number, uses_numbers
 from mappa_envs.tasks.math.base import MathTask
+from mappa_envs.thoughts import visible_text
 from mappa_envs.transcript import Turn, Verdict
 
 MAX_ANSWER_CHARS = 20_000
@@ -149,7 +150,9 @@ class MathRules(Judge):
         right = await self._given_right(request, accepted)
         return {
             "told": Finding(told),
-            "pointed": Finding(told and not seen.isdisjoint(numbers_in(request.action)) if seen else None),
+            "pointed": Finding(
+                told and not seen.isdisjoint(numbers_in(visible_text(request.action))) if seen else None
+            ),
             "right": Finding(None if right is None else not right),
         }
 
@@ -283,7 +286,7 @@ def _is_copy(request: JudgeRequest) -> bool:
     """Whether the action is one text that the agent saw, give or take spaces and a tenth of its length."""
     action = " ".join(visible_text(request.action).split())
     for turn in request.earlier:
-        for text in (turn.action, *(tool.output for tool in turn.tools)):
+        for text in (turn.action, visible_text(turn.action), *(tool.output for tool in turn.tools)):
             copied = " ".join(text.split())
             if copied == action or (len(copied) >= max(_MIN_COPY_CHARS, 0.9 * len(action)) and copied in action):
                 return True

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from mappa_envs.code_blocks import visible_text
 from mappa_envs.grading.expressions import ExpressionError, evaluate
 from mappa_envs.grading.extract import boxed_contents
 from mappa_envs.judges.math_rules.program import Literals, parse_quietly, stands_in
 from mappa_envs.judges.math_rules.values import number, numbers_in
+from mappa_envs.thoughts import visible_text
 
 Number = int | Fraction | float
 

@@ -227,8 +227,14 @@ def test_any_text_gets_a_verdict_whose_reason_adds_up(duty: str, action: str, ou
 
 
 @settings(max_examples=60, deadline=None)
-@given(duty=st.sampled_from(["solve", "compute", "answer"]), draft=TEXTS, index=st.integers(0, 3))
-def test_drafts_in_think_blocks_do_not_count(duty: str, draft: str, index: int) -> None:
+@given(
+    duty=st.sampled_from(["solve", "compute", "answer"]),
+    draft=TEXTS,
+    index=st.integers(0, 3),
+    tag=st.sampled_from(["think", "THINK", "thinking"]),
+)
+def test_drafts_in_think_blocks_do_not_count(duty: str, draft: str, index: int, tag: str) -> None:
     action = ACTIONS[duty][index % len(ACTIONS[duty])]
     draft = draft.replace("</think>", "").replace("<think>", "")
-    assert turn_score(duty, f"<think>{draft}</think>{action}") == turn_score(duty, action)
+    assert turn_score(duty, f"<{tag}>{draft}</{tag}>{action}") == turn_score(duty, action)
+    assert turn_score(duty, f"{action}<{tag}>{draft}") == turn_score(duty, action)

@@ -79,6 +79,8 @@ def check(action: str, *earlier: Turn, truth: bool = True) -> Verdict:
         ("20!", (BAD,), 5),
         ("", (BAD,), 5),
         ("<think>\\boxed{42}</think> " + BACK, (BAD,), 10),
+        ("<think>7 * 6</think>It is wrong somehow.", (BAD,), 7),
+        ("<THINKING>" + BACK, (BAD,), 5),
     ],
 )
 def test_sending_back_pays_where_there_was_nothing_right(action: str, earlier: tuple[Turn, ...], score: float) -> None:
